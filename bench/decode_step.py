@@ -2,7 +2,7 @@
 which come from memory, as dependents in a graph; and all launches of a layer in order. In microseconds of a launch; a product's also in TB/s of its
 weights and scales. The figure to compare with is that of `layer`: what its launches take alone does not add up to it, as they overlap."""
 import torch
-from measure import D, case_begins, data, empty_cache, full, graph_of, kernel, record, times
+from measure import D, case_begins, data, empty_cache, full, graph_of, kernel, kernels_of, record, times
 
 DIM, HIDDEN, HEADS, KV, HEAD, VOCABULARY, PAGE, SPLITS = full((4096, 14336, 32, 8, 128, 128256, 16, 16), (256, 512, 4, 2, 64, 512, 16, 4))
 LAYERS, PLACES = full(6, 1), full(522, 20)
@@ -82,10 +82,11 @@ class Step:
 
 def timed(case, calls, bytes_=0):
     """A row of a chain of such launches."""
+    kernels = kernels_of(calls)
     case_begins("decode_step", case)
     run = graph_of(lambda: [call() for call in calls])
     low, mid, high = (t * 1e3 / LAYERS for t in times(run))
-    record("decode_step", case, "us", {"tilec": data.of_times((low, mid, high))}, better="less", **({"tb_s": round(bytes_ / mid / 1e6, 3)} if bytes_ else {}))
+    record("decode_step", case, "us", {"tilec": data.of_times((low, mid, high))}, better="less", kernels=kernels, **({"tb_s": round(bytes_ / mid / 1e6, 3)} if bytes_ else {}))
 
 
 def decode_step():

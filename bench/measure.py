@@ -308,6 +308,12 @@ def ran(make):
     return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target), *_ in bound]
 
 
+def kernels_of(calls):
+    """What a row says of the kernels of launches that are bound already, each once: before its case begins, which forgets what is bound."""
+    found = [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target), *_ in bound if any(call is c for c in calls)]
+    return [k for i, k in enumerate(found) if k not in found[:i]]
+
+
 # ---- rows ----
 
 def case_begins(section, case):

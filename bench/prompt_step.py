@@ -2,7 +2,7 @@
 tensor cores (product_pairs), in several tiles; widened to f16 first, and then multiplied (widen_grouped, product_many); in f16 to begin with; and cuBLAS in
 f16, which makes gates and what they are for without putting them together; with 64 tokens also the kernel that is taken for these (product_grouped). In TFLOP/s; weights come from memory, as in a step."""
 import torch
-from measure import D, case_begins, check, data, empty_cache, full, graph_of, kernel, rate, record, times
+from measure import D, case_begins, check, data, empty_cache, full, graph_of, kernel, kernels_of, rate, record, times
 
 DIM, HIDDEN, QKV = full((4096, 14336, 6144), (256, 256, 192))
 SHAPES = {"qkv": (QKV, DIM), "o": (DIM, DIM), "gate_up": (HIDDEN, DIM), "down": (DIM, HIDDEN)}      # of gate_up half the rows
@@ -66,7 +66,7 @@ def row(form, name, w, M):
     peers = list(sides)
     both[1]()
     want = (a if w.gated else y).clone()
-    tiles = {}
+    tiles, calls = {}, {}
     for tile in TILES[:2 if w.gated else 3]:
         y.zero_()
         call = w.pairs(h, y, a, **tile)
@@ -76,12 +76,12 @@ def row(form, name, w, M):
             y.zero_()
         call()
         check(f"prompt_step {case} {tile}", a if w.gated else y, want, 2e-3)
-        tiles[str(tuple(tile.values()))] = times(graph_of(call), 5, 20)
+        calls[str(tuple(tile.values()))], tiles[str(tuple(tile.values()))] = call, times(graph_of(call), 5, 20)
     for tile, t in tiles.items():
         print(f"prompt_step {case} {tile}: {work / max(t[1], 1e-9) * 1e-9:.1f} TFLOP/s", flush=True)
     best = min(tiles, key=lambda tile: tiles[tile][1])
     of = {side: rate(times(run, 5, 20), work, "TFLOP/s") for side, run in sides.items()}
-    record("prompt_step", case, "TFLOP/s", {**of, "tilec": rate(tiles[best], work, "TFLOP/s", best)}, peers, work=work)
+    record("prompt_step", case, "TFLOP/s", {**of, "tilec": rate(tiles[best], work, "TFLOP/s", best)}, peers, work=work, kernels=kernels_of([calls[best]]))
 
 
 def prompt_step():
