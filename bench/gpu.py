@@ -1589,7 +1589,7 @@ def few_bits(N, K, W, zeros, T="f16", GROUP=128):
 
 
 def reorder_w4():
-    """Weights of 4 bits put in order for products of warpgroups, of rows of w and as GPTQ and AWQ store them; torch: a copy of as many bytes."""
+    """Weights of 4 bits put in order for products of warpgroups, of rows of w and as GPTQ, AWQ and GGUF store them; torch: a copy of as many bytes."""
     N = K = full(8192, 256)
     w = torch.randint(-2**31, 2**31, (N * K // 8,), device=D, dtype=torch.int64).to(torch.int32).view(torch.uint32)
     p, q = torch.zeros(N // 64, K // 16, 128, device=D, dtype=torch.int32).view(torch.uint32), torch.empty_like(w)
@@ -1597,6 +1597,11 @@ def reorder_w4():
         case_begins("reorder_w4", words)
         alone("reorder_w4", f"{words}, {N} x {K}", lambda: kernel("matmul_w4_wgmma.tile", name, **defines).bind(None, w, p, N, K), "", 2.0 * w.nbytes,
               "TB/s", lambda: q.copy_(w))
+    for form, each in (("q4_0", 18), ("q4_1", 20)):
+        blocks = torch.randint(0, 256, (N * K // 32 * each,), device=D, dtype=torch.uint8)
+        case_begins("reorder_w4", form)
+        alone("reorder_w4", f"GGUF's {form}, {N} x {K}", lambda: kernel("matmul_w4_wgmma.tile", "reorder_gguf", FORMAT=f'"{form}"').bind(None, blocks, p, N, K), "",
+              1.0 * w.nbytes + blocks.nbytes, "TB/s", lambda: q.copy_(w))
 
 
 def products_mixed():

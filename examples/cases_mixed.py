@@ -86,6 +86,28 @@ def reorder(dev, rng, n, k, form, GROUP=128, dtype="f16"):
     return Run(call, [("words", p.numpy(), want.numpy(), 0), ("scales", o.numpy()[:, :, :n], means, 0)], bytes=n * k)
 
 
+def reorder_gguf(dev, rng, n, k, form, dtype="f16"):
+    """GGUF's blocks of 32 numbers in order: the same words as from rows of w; and their scales and zero points."""
+    bits, groups, padded = 8 if form == "q8_0" else 4, k // 32, tilec.cdiv(n, 8) * 8
+    q = rng.integers(0, 1 << bits, (n, groups, 32), dtype=np.uint8)
+    d, m = (rng.standard_normal((n, groups, 1)).astype(np.float16) for _ in range(2))
+    d[0, 0] = 0
+    numbers = q if bits == 8 else q[:, :, :16] | q[:, :, 16:] << 4
+    blocks = np.concatenate([d.view(np.uint8), *([m.view(np.uint8)] if form == "q4_1" else []), numbers], axis=2)
+    kinds, shape = 2 if form == "q4_1" else 1, (tilec.cdiv(n, 64), tilec.cdiv(k, 64) * bits, 128)
+    p, want, o = poisoned(dev, shape, "u32"), poisoned(dev, shape, "u32"), poisoned(dev, (groups, kinds, padded), "f16")
+    rows = (q ^ 8 if form == "q4_0" else q).reshape(n, k)                    # less 8, of 4 bits
+    words = np.ascontiguousarray(rows).view(np.uint32) if bits == 8 else (rows.reshape(n, -1, 8).astype(np.uint32) << np.arange(0, 32, 4, dtype=np.uint32)).sum(-1, dtype=np.uint32)
+    w = dev.array(blocks.reshape(-1))
+    launch(kernel(dev, FILE, "reorder_w4", T=dtype, W={"q4_0": "i4", "q4_1": "u4", "q8_0": "i8"}[form]), (shape[0], shape[1] // bits), dev.array(words), want, n, k)
+    call = launch(kernel(dev, FILE, "reorder_gguf", FORMAT=f'"{form}"', T=dtype), (shape[0], shape[1] // bits), w, p, n, k)
+    launch(kernel(dev, FILE, "reorder_gguf_scales", FORMAT=f'"{form}"'), (tilec.cdiv(padded, 128), groups), dev.array(blocks.reshape(-1).view(np.float16)), o, n, groups, padded)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        zero = np.where(d == 0, np.float16(0), (-m.astype(np.float32) / d.astype(np.float32)).astype(np.float16))
+    means = np.concatenate([d, zero][:kinds], axis=2).transpose(1, 2, 0)
+    return Run(call, [("words", p.numpy(), want.numpy(), 0), ("scales", o.numpy()[:, :, :n].astype(np.float64), means.astype(np.float64), 0)], bytes=blocks.nbytes + p.nbytes)
+
+
 small, deep = dict(BM=64, STAGES=3), dict(BM=128, BK=128, sums=True)
 # Activations of 8 bits by weights of 4 and 8, and floats of 8 bits by activations of 16.
 EIGHT = [dict(dtype="f8e4m3", W="u4", zeros=True), dict(dtype="f8e4m3", W="i4"), dict(dtype="i8", W="u4", zeros=True), dict(dtype="i8", W="i4", tokens=True),
@@ -125,5 +147,6 @@ CASES = [
     Case("matmul_w4_loop", lambda dev, rng, **s: matmul_w4(dev, rng, loop=True, **s),
          [dict(m=300, n=200, k=264, zeros=True), dict(m=70, n=136, k=72, BM=64, W="i4", between=3), dict(m=70, n=136, k=136, BM=64, W="i8", dtype="bf16", GROUP=64)],
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, zeros=True), dict(m=1000, n=520, k=776, W="i8", dtype="bf16", between=3)]),
+    Case("reorder_gguf", reorder_gguf, grid(n=(136,), k=(224, 256), form=("q4_0", "q4_1", "q8_0"), dtype=("f16", "i8")), grid(n=(4096,), k=(4096,), form=("q4_0", "q4_1", "q8_0"))),
     Case("reorder_w4", reorder, grid(n=(136,), k=(200, 256), form=("gptq", "awq"), dtype=("f16", "i8")), grid(n=(4096,), k=(4096,), form=("gptq", "awq"))),
 ]
