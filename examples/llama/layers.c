@@ -71,9 +71,10 @@ int
 layers_launch(const Session *s, TilertError *err)
 {
   const Config *c = &s->model->config;
-  int32_t d = (int32_t)c->head_dim;
-  return s->layers->launch(s->gpu->stream, gpu_at(s->x), gpu_at(s->qkv), gpu_at(s->q), gpu_at(s->a), gpu_at(s->addresses), gpu_at(s->model->cos), gpu_at(s->model->sin),
-                   gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->met), (int32_t)c->layers,
-                   (int32_t)c->dim, (int32_t)c->hidden, (int32_t)c->heads, (int32_t)c->kv_heads, d, (float)(1 / sqrt((double)d)), c->neighbours ? 2 : 1,
-                   c->neighbours ? 1 : d / 2, s->splits, (float)c->eps, err);
+  const Model *m = s->model;
+  int32_t d = (int32_t)c->head_dim, step = c->neighbours ? 2 : 1, apart = c->neighbours ? 1 : d / 2;
+  return s->layers->launch(s->gpu->stream, gpu_at(s->x), gpu_at(s->qkv), gpu_at(s->q), gpu_at(s->a), gpu_at(s->addresses), gpu_at(m->cos), gpu_at(m->sin),
+                           gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->met), (int32_t)c->layers,
+                           (int32_t)c->dim, (int32_t)c->hidden, (int32_t)c->heads, (int32_t)c->kv_heads, d, (float)(1 / sqrt((double)d)), step, apart,
+                           s->splits, (float)c->eps, err);
 }
