@@ -863,8 +863,8 @@ executed(const Cluster *c)
   return n;
 }
 
-/* What a round of all warps found: some ran, some got on, and all that ran are stuck. */
-typedef struct Round { bool ran, busy, stuck; } Round;
+/* What a round of all warps found: some ran, some got on, some looked in vain, and all that ran are stuck. */
+typedef struct Round { bool ran, busy, looked, stuck; } Round;
 
 /* What is left of a turn after all warps have had theirs. */
 static bool
@@ -872,7 +872,7 @@ turn_over(Cluster *c, uint64_t start, const Round *r)
 {
   const Launch *l = c->block[0]->launch;
   c->stuck = r->stuck;
-  if (l->turns && !r->busy)
+  if (l->turns && (r->looked || !r->busy))       /* a number that one warp looks for, and tells the others, keeps these busy */
     return true;
   return executed(c) - start > (l->turns ? TURN : LONG_TURN);
 }
@@ -903,6 +903,7 @@ block_round(Block *b, Round *r)
     if (warp_run(b, w) == N_ERROR)
       return -1;
     r->busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
+    r->looked |= w->idle >= IDLE_LOOKS;
     r->stuck &= w->state == W_RUN && w->stuck;
   }
   if (b->nlive || b->over)
@@ -937,7 +938,7 @@ sim_cluster_run(Cluster *c)
 {
   uint64_t start = executed(c);
   while (!all_over(c)) {
-    Round r = {false, false, true};
+    Round r = {.stuck = true};
     if (cluster_round(c, &r) || (!r.ran && unpark(c) < 0))
       return TURN_FAILED;
     if (!r.ran || all_over(c))

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 enum { MOST_WORKERS = 256, REPORT_INSTRUCTIONS = 1 << 16, REPORT_NS = 100000000 };
-#define STATE_BYTES (1ull << 30)                 /* for the states of suspended blocks of a worker */
+/* For the states of suspended blocks of a worker: of large kernels 8 MB each, and as many as there are multiprocessors may wait for each other. */
+#define STATE_BYTES (4ull << 30)
 
 typedef struct Turns {
   Worker *k;

@@ -148,7 +148,8 @@ CASES = [
     Case("llama_widen_f8", widen_f8, grid(n=(5, 24), k=(96, 1040), blocks=(False, True)), grid(n=(4096,), k=(14336,), blocks=(False, True))),
     Case("llama_product_many", product, [dict(m=70, n=136, k=96, W="f16"), dict(m=140, n=40, k=160, W="f16", add=True, stride=48), dict(m=66, n=72, k=64, W="f16", gated=True)],
          of_forms(*LARGE, forms=(dict(W="f16"),))),
-    Case("llama_layers_one", layers_one, of_forms(dict(layers=2, D=256, F=512, heads=4, kv_heads=2, d=64, start=37, programs=3), forms=(dict(W="f16"), dict(W="f8e4m3"), dict(W="u4"), dict(W="i8"))),
+    Case("llama_layers_one", layers_one, of_forms(dict(layers=2, D=256, F=512, heads=4, kv_heads=2, d=64, start=37, programs=3), forms=(dict(W="f16"), dict(W="f8e4m3"), dict(W="u4"), dict(W="i8"))) +
+         [dict(layers=1, D=256, F=256, heads=4, kv_heads=1, d=64, start=3, W="u4")],                  # a program for each multiprocessor: all wait for all
          of_forms(dict(layers=2, D=2048, F=5632, heads=16, kv_heads=4, d=128, start=521, splits=16), forms=(dict(W="f16"), dict(W="f8e4m3"), dict(W="u4")))),
     Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=256), dict(m=140, n=40, k=768, add=True, stride=48), dict(m=66, n=72, k=512, gated=True)) + [dict(m=70, n=72, k=256, W="i4")] +
          of_forms(dict(m=300, n=136, k=512, BM=256), dict(m=70, n=72, k=256, add=True, BM=256), dict(m=70, n=136, k=256, BM=64), dict(m=66, n=72, k=256, gated=True, BM=64)),
