@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { MOST_WORKERS = 256, REPORT_INSTRUCTIONS = 1 << 16, REPORT_NS = 100000000 };
-/* For the states of suspended blocks of a worker: 8 MB each of large kernels, and of these one on each multiprocessor may wait for all others. */
+/* For the states of suspended blocks of a worker: 8 MB each of large kernels, one for each multiprocessor of which wait for all others. */
 #define STATE_BYTES (4ull << 30)
 
 typedef struct Turns {
