@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_TIMEOUTS = 4, SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24 };
+enum { MOST_TIMEOUTS = 4, SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24, MANY_ROUNDS = 64 };
 typedef enum Next { N_PICK, N_BLOCK, N_YIELD, N_ERROR } Next;
 
 /* ---- arithmetic with rounding, flushing or saturation ---- */
@@ -864,7 +864,7 @@ executed(const Cluster *c)
 }
 
 /* What a round of all warps found: some ran, some got on, some looked in vain, and all that ran are stuck. */
-typedef struct Round { bool ran, busy, looked, stuck; } Round;
+typedef struct Round { uint32_t number; bool ran, busy, looked, stuck; } Round;   /* number: in its turn, from 1 on */
 
 /* What is left of a turn after all warps have had theirs. */
 static bool
@@ -872,7 +872,9 @@ turn_over(Cluster *c, uint64_t start, const Round *r)
 {
   const Launch *l = c->block[0]->launch;
   c->stuck = r->stuck;
-  if (l->turns && (r->looked || !r->busy))       /* a number that one warp looks for, and tells the others, keeps these busy */
+  if (l->turns && !r->busy)
+    return true;
+  if (l->turns && r->looked && r->number > MANY_ROUNDS)      /* a number that one warp looks for, and tells the others, keeps these busy */
     return true;
   return executed(c) - start > (l->turns ? TURN : LONG_TURN);
 }
@@ -903,7 +905,7 @@ block_round(Block *b, Round *r)
     if (warp_run(b, w) == N_ERROR)
       return -1;
     r->busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
-    r->looked |= w->idle >= IDLE_LOOKS;
+    r->looked |= w->state == W_RUN && w->idle >= IDLE_LOOKS;
     r->stuck &= w->state == W_RUN && w->stuck;
   }
   if (b->nlive || b->over)
@@ -937,8 +939,9 @@ TurnEnd
 sim_cluster_run(Cluster *c)
 {
   uint64_t start = executed(c);
+  uint32_t rounds = 0;
   while (!all_over(c)) {
-    Round r = {.stuck = true};
+    Round r = {.number = ++rounds, .stuck = true};
     if (cluster_round(c, &r) || (!r.ran && unpark(c) < 0))
       return TURN_FAILED;
     if (!r.ran || all_over(c))
