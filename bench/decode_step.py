@@ -21,6 +21,7 @@ class Matrix:
 
     def __init__(self, form, rows, cols):
         self.form, self.rows, self.cols = form, rows, cols
+        self.defines = dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if form == "u4" else dict(W="f8e4m3" if form == "f8" else "f16")
         if form == "u4":
             self.w = torch.randint(-2**31, 2**31, (rows, cols // 8), device=D, dtype=torch.int64).to(torch.int32).view(torch.uint32)
             self.more = [torch.full((rows, cols // 32), x, device=D, dtype=torch.float16) for x in (0.01, -0.08)]
@@ -50,8 +51,7 @@ class Step:
 
     def product(self, m, h, y, norm=False, gates=False, add=False):
         rows, flag = m.rows // 2 if gates else m.rows, lambda b: str(b).lower()
-        what = dict(NORM=flag(norm), GATED=flag(gates)) | (dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if m.form == "u4" else
-                                                           dict(W="f8e4m3" if m.form == "f8" else "f16"))
+        what = dict(NORM=flag(norm), GATED=flag(gates)) | m.defines
         scales, mins = (m.more + [None, None])[:2]
         if m.form != "u4" and not self.tune:
             return kernel(FILE, "matvec_dense", WIDE="true", **what).bind(None, h, self.x, self.gain, m.w, scales, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
@@ -66,12 +66,10 @@ class Step:
 
     def layers(self, layers, **tune):
         """All layers in one launch; layers: of each its matrices by name."""
-        form = layers[0]["qkv"].form
-        what = dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if form == "u4" else dict(W="f8e4m3" if form == "f8" else "f16")
         rows = [[x for m in layer.values() for x in (m.w, *(m.more + [None, None])[:2])] + [self.gain, self.gain, *cache] for layer, cache in zip(layers, self.caches)]
         self.places = torch.tensor([[0 if x is None else x.data_ptr() for x in row] for row in rows], device=D, dtype=torch.int64)
         self.count = zeros(1, dtype=torch.int32)
-        return kernel("llama/layers.tile", "layers_one", HEAD=HEAD, **what, **tune).bind(
+        return kernel("llama/layers.tile", "layers_one", HEAD=HEAD, **layers[0]["qkv"].defines, **tune).bind(
             None, self.x, self.qkv, self.q, self.a, self.places, self.cos, self.sin, self.position, self.table, self.part, self.lse, self.ended, self.count,
             LAYERS, DIM, HIDDEN, HEADS, KV, HEAD, HEAD**-0.5, 1, HEAD // 2, SPLITS, 1e-5, pdl="auto")
 

@@ -299,18 +299,24 @@ def kernel(file, name, target=None, **defines):
     return Kernel(file, name, target, defines)
 
 
+def kernel_said(of):
+    """What a row says of one that is bound."""
+    call, (file, name, defines, target), *_ = of
+    return data.kernel_of(call, file, name, defines, target)
+
+
 def ran(make):
     """A launch of ours, made again, and what the row says of its kernels."""
     bound.clear()
     if SHARE:
         return Nothing(), []
     fn = make()
-    return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target), *_ in bound]
+    return fn, [kernel_said(of) for of in bound]
 
 
 def kernels_of(calls):
     """What a row says of the kernels of launches that are bound already, each once: before its case begins, which forgets what is bound."""
-    found = [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target), *_ in bound if any(call is c for c in calls)]
+    found = [kernel_said(of) for of in bound if any(of[0] is c for c in calls)]
     return [k for i, k in enumerate(found) if k not in found[:i]]
 
 
