@@ -126,6 +126,19 @@ class _NoArray:
 
 # ---- workers ----
 
+def worst(got, want):
+    """Where an array is farthest from what it should be, in words."""
+    import numpy as np
+    if got.shape != want.shape:
+        return f", of shape {got.shape}, not {want.shape}"
+    if not got.size:
+        return ""
+    with np.errstate(all="ignore"):
+        off = np.abs(np.nan_to_num(got.astype(np.float64) - want.astype(np.float64), nan=np.inf)) * (got != want)
+    at = np.unravel_index(int(np.argmax(off)), got.shape)
+    return f", most at [{', '.join(map(str, at))}]: {got[at]}, not {want[at]}"
+
+
 def run_one(cases, dev, case, size, seed, want):
     """What a case gives, as a dict: why it failed ("" if it did not), seconds; with want = "demo" how fast it is."""
     import numpy as np
@@ -141,7 +154,7 @@ def run_one(cases, dev, case, size, seed, want):
         r = cases[case].run(dev, np.random.default_rng(seed), **size)
         out["run_s"] = time.perf_counter() - t
         errors = [(n, examples.error(g, w, tol), tol) for n, g, w, tol in r.checks]
-        out["why"] = "; ".join(f"{n}: error {e:.3g} (limit {tol:g})" for n, e, tol in errors if not e <= tol)
+        out["why"] = "; ".join(f"{n}: error {e:.3g} (limit {tol:g}){worst(g, w)}" for (n, g, w, _), (_, e, tol) in zip(r.checks, errors) if not e <= tol)
         if want == "demo":
             info = r.call.info()
             out.update(bytes=r.bytes, flops=r.flops, dtype=r.dtype, worst=max(e for _, e, _ in errors), compile_ms=info["compile_ms"])

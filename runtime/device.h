@@ -76,9 +76,10 @@ typedef struct DeviceOps {
   int (*event_synchronize)(TilertDevice *d, void *event, TilertError *err);
   int (*event_elapsed)(TilertDevice *d, void *from, void *to, float *ms, TilertError *err);
 
-  int (*module_load)(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err);
+  /* careful: whoever makes machine code of it is to optimise little. */
+  int (*module_load)(TilertDevice *d, const void *image, size_t len, int careful, void **out, TilertError *err);
   void (*module_unload)(TilertDevice *d, void *module);
-  int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function; opts in to its shared memory */
+  int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function and k->local; opts in to its shared memory */
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
   int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
   int (*allow_shared)(TilertKernel *k, uint32_t bytes, TilertError *err);   /* of dynamic shared memory; NULL: always allowed */
@@ -195,6 +196,7 @@ struct TilertKernel {
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   GridExpr grid;                               /* of the manifest; axes 0: launches say it */
   TilertManifest manifest;
+  uint32_t local;                              /* bytes of a thread's registers and arrays that are in memory; 0 on sim */
 };
 
 struct TilertModule {

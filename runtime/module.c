@@ -1,5 +1,6 @@
 #include "device.h"
 #include "dtype.h"
+#include "spills.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,22 +20,6 @@ with_nul(const void *text, size_t len)
     s[len] = 0;
   }
   return s;
-}
-
-static int
-load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
-{
-  TilertDevice *d = m->device;
-  if (is_cubin(image, len))
-    return d->ops->module_load(d, image, len, &m->native, err);
-  char *text = with_nul(image, len);
-  if (!text)
-    return error_no_memory(err);
-  int status = d->ops->module_load(d, text, len, &m->native, err);
-  if (status == TILERT_E_MODULE)
-    rt_error_locate(err, text);
-  free(text);
-  return status;
 }
 
 static uint32_t
@@ -138,6 +123,50 @@ load_kernels(TilertModule *m, const TilertManifest *manifests, TilertError *err)
 }
 
 static int
+distrusted(const TilertModule *m, const char *text)
+{
+  for (size_t i = 0; i < m->nkernels; i++)
+    if (spills_distrusted(m->kernels[i].local, text))
+      return 1;
+  return 0;
+}
+
+static int
+load_text(TilertModule *m, const char *text, size_t len, const TilertManifest *manifests, TilertError *err)
+{
+  TilertDevice *d = m->device;
+  int status = TILERT_OK;
+  for (int careful = 0, again = 1; again; careful = 1) {
+    if (careful)
+      d->ops->module_unload(d, m->native);
+    m->native = NULL;
+    status = d->ops->module_load(d, text, len, careful, &m->native, err);
+    if (status == TILERT_E_MODULE)
+      rt_error_locate(err, text);
+    if (!status)
+      status = load_kernels(m, manifests, err);
+    again = !careful && !status && distrusted(m, text);
+  }
+  return status;
+}
+
+static int
+load_image(TilertModule *m, const void *image, size_t len, const TilertManifest *manifests, TilertError *err)
+{
+  TilertDevice *d = m->device;
+  if (is_cubin(image, len)) {
+    int status = d->ops->module_load(d, image, len, 0, &m->native, err);
+    return status ? status : load_kernels(m, manifests, err);
+  }
+  char *text = with_nul(image, len);
+  if (!text)
+    return error_no_memory(err);
+  int status = load_text(m, text, len, manifests, err);
+  free(text);
+  return status;
+}
+
+static int
 module_new(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests, size_t n,
            TilertModule **out, TilertError *err)
 {
@@ -149,9 +178,7 @@ module_new(TilertDevice *dev, const void *image, size_t len, const TilertManifes
   m->device = device_retain(dev);
   atomic_init(&m->refs, 1);
   m->nkernels = n;
-  int status = load_native(m, image, len, err);
-  if (!status)
-    status = load_kernels(m, manifests, err);
+  int status = load_image(m, image, len, manifests, err);
   if (status)
     tilert_module_destroy(m);
   else

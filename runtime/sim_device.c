@@ -480,8 +480,9 @@ sim_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError 
 }
 
 static int
-sim_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+sim_module_load(TilertDevice *d, const void *image, size_t len, int careful, void **out, TilertError *err)
 {
+  (void)careful;
   SimDevice *s = sim_of(d);
   SimError e = {0};
   if (len >= 4 && !memcmp(image, "\177ELF", 4))

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "../runtime/spills.h"
 #include "textfile.h"
 
 extern char **environ;
+
+enum { PTXAS_LEVEL = 3 };               /* its own, if nothing is said */
 
 typedef struct Work { char dir[64], ptx[80], cubin[80], log[80]; } Work;
 
@@ -46,15 +49,16 @@ write_file(const char *path, const char *text, size_t len)
 
 /* Exit status of ptxas, or an errno value negated when it could not be started. */
 static int
-run_ptxas(const Work *w, const char *target)
+run_ptxas(const Work *w, const char *target, int level)
 {
   const char *ptxas = getenv("TILEC_PTXAS");
-  char arch[64];
-  char *argv[] = {(char *)(ptxas ? ptxas : "ptxas"), arch, (char *)w->ptx, "-o", (char *)w->cubin, NULL};
+  char arch[64], optimise[16];
+  char *argv[] = {(char *)(ptxas ? ptxas : "ptxas"), arch, "-v", optimise, (char *)w->ptx, "-o", (char *)w->cubin, NULL};
   posix_spawn_file_actions_t fa;
   pid_t pid;
   int rc, status = 0;
   snprintf(arch, sizeof arch, "-arch=%s", target);
+  snprintf(optimise, sizeof optimise, "-O%d", level);
   posix_spawn_file_actions_init(&fa);
   posix_spawn_file_actions_addopen(&fa, STDERR_FILENO, w->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&fa, STDERR_FILENO, STDOUT_FILENO);
@@ -63,6 +67,21 @@ run_ptxas(const Work *w, const char *target)
   if (rc) return -rc;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* The most local memory that a kernel takes, as ptxas -v says, in bytes. */
+static uint64_t
+stack_frame(const char *log)
+{
+  uint64_t most = 0;
+  for (const char *at = log; (at = strstr(at, " bytes stack frame")); at++) {
+    const char *digit = at;
+    while (digit > log && digit[-1] >= '0' && digit[-1] <= '9')
+      digit--;
+    uint64_t n = strtoull(digit, NULL, 10);
+    most = n > most ? n : most;
+  }
+  return most;
 }
 
 char *
@@ -76,14 +95,19 @@ cubin_assemble(const char *ptx, size_t len, const char *target, size_t *out_len,
     snprintf(message, message_size, "cannot write a temporary file: %s", strerror(errno));
     return NULL;
   }
-  rc = run_ptxas(&w, target);
+  rc = run_ptxas(&w, target, PTXAS_LEVEL);
+  log = textfile_read(w.log, TEXTFILE_MOST, &n);
+  if (!rc && log && spills_distrusted(stack_frame(log), ptx)) {
+    free(log);
+    rc = run_ptxas(&w, target, SPILLS_LEVEL);
+    log = textfile_read(w.log, TEXTFILE_MOST, &n);
+  }
   if (rc < 0) {
     snprintf(message, message_size, "--emit=cubin needs ptxas from the CUDA toolkit on the PATH: %s", strerror(-rc));
   } else if (rc || !(cubin = textfile_read(w.cubin, SIZE_MAX, out_len))) {
-    log = textfile_read(w.log, TEXTFILE_MOST, &n);
     snprintf(message, message_size, "ptxas failed: %s", log ? log : "(no output)");
-    free(log);
   }
+  free(log);
   work_remove(&w);
   return cubin;
 }

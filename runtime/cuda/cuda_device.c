@@ -11,6 +11,7 @@
  * waited for, and the first call that fails with a fault makes of the rest the sentence that this and all later errors begin with.
  */
 #include "cuda_device.h"
+#include "../spills.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,20 +208,22 @@ load_library(CudaDevice *c, const void *image, int *options, void **values, unsi
 }
 
 static int
-cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+cuda_module_load(TilertDevice *d, const void *image, size_t len, int careful, void **out, TilertError *err)
 {
   enum { LOG = 8192 };
   CudaDevice *c = cuda_of(d);
   char *log = calloc(1, LOG);
-  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO}, pushed;
-  void *values[] = {log, (void *)(uintptr_t)(LOG - 1), (void *)(uintptr_t)1};
+  int pushed;
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO, CU_JIT_OPTIMIZATION_LEVEL};
+  void *values[] = {log, (void *)(uintptr_t)(LOG - 1), (void *)(uintptr_t)1, (void *)(uintptr_t)SPILLS_LEVEL};
+  const unsigned n = careful ? 4 : 3;
   (void)len;
   if (!log)
     return error_no_memory(err);
   int status = cuda_enter(c, &pushed, err);
   if (!status) {
-    status = has_libraries(c) ? load_library(c, image, options, values, 3, out, err)
-                              : TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, 3, options, values));
+    status = has_libraries(c) ? load_library(c, image, options, values, n, out, err)
+                              : TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, n, options, values));
     status = jit_failed(status, log, err);
     cuda_leave(c, pushed);
   }
@@ -265,13 +268,15 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
   const TilertManifest *m = &k->manifest;
   CUfunction f = NULL;
   CUmodule module;
-  int most = 0, status = module_in(c, k->module->native, &module, err);
+  int most = 0, local = 0, status = module_in(c, k->module->native, &module, err);
   if (!status)
     status = TRY(c, ModuleGetFunction, (&f, module, m->kernel));
   if (!status && m->shared)
     status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status)
     status = TRY(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
+  if (!status)
+    status = TRY(c, FuncGetAttribute, (&local, CU_FUNC_LOCAL_SIZE_BYTES, f));
   if (!status && c->base.info.capability_major >= 9)
     status = allow_compiled_cluster(c, f, err);
   if (!status)
@@ -282,6 +287,7 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d",
                      m->kernel, 32 * m->warps, most);
   k->function = f;
+  k->local = (uint32_t)local;
   return TILERT_OK;
 }
 

@@ -88,6 +88,7 @@ enum {
   /* JIT options */
   CU_JIT_ERROR_LOG_BUFFER = 5,
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+  CU_JIT_OPTIMIZATION_LEVEL = 7,            /* 0 to 4, as ptxas has them; 4 if nothing is said */
   CU_JIT_GENERATE_LINE_INFO = 13,
   /* function attributes */
   CU_FUNC_MAX_THREADS_PER_BLOCK = 0,

@@ -7,6 +7,7 @@
 #include "../aot.h"
 #include "../cuda/driver.h"
 #include "../device.h"
+#include "../spills.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +91,18 @@ leave(Context *c, int pushed)
 }
 
 static int
-context_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+context_load(TilertDevice *d, const void *image, size_t len, int careful, void **out, TilertError *err)
 {
   enum { LOG = 1024 };
   Context *c = (Context *)d;
   char log[LOG] = "";
-  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES}, pushed;
-  void *values[] = {log, (void *)(uintptr_t)(LOG - 1)};
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL}, pushed;
+  void *values[] = {log, (void *)(uintptr_t)(LOG - 1), (void *)(uintptr_t)SPILLS_LEVEL};
   (void)len;
   int status = enter(c, &pushed, err);
   if (status)
     return status;
-  status = CALL(c, ModuleLoadDataEx, ((CUmodule *)out, image, 2, options, values));
+  status = CALL(c, ModuleLoadDataEx, ((CUmodule *)out, image, careful ? 3 : 2, options, values));
   leave(c, pushed);
   if (status == TILERT_E_DRIVER)
     status = error_prefix(err, TILERT_E_MODULE, "%s%sthe driver does not take the code", log, *log ? "; " : "");
@@ -126,19 +127,22 @@ find_kernel(Context *c, TilertKernel *k, TilertError *err)
   const TilertManifest *m = &k->manifest;
   CUfunction f = NULL;
   const uint32_t blocks = m->cluster[0] * m->cluster[1] * m->cluster[2];
-  int most = 0, status = CALL(c, ModuleGetFunction, (&f, k->module->native, m->kernel));
+  int most = 0, local = 0, status = CALL(c, ModuleGetFunction, (&f, k->module->native, m->kernel));
   if (!status && m->shared)
     status = CALL(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status && blocks > 8)
     status = CALL(c, FuncSetAttribute, (f, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
   if (!status)
     status = CALL(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
+  if (!status)
+    status = CALL(c, FuncGetAttribute, (&local, CU_FUNC_LOCAL_SIZE_BYTES, f));
   if (status)
     return error_prefix(err, status, "kernel %s", m->kernel);
   if ((uint32_t)most < 32 * m->warps)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d", m->kernel,
                         32 * m->warps, most);
   k->function = f;
+  k->local = (uint32_t)local;
   return TILERT_OK;
 }
 

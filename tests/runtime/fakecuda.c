@@ -322,6 +322,10 @@ static CUresult
 load(const void *image, unsigned n, const int *options, void **values)
 {
   CUresult r = compile(image, "reject me", n, options, values);
+  fake.level = 0;
+  for (unsigned i = 0; i < n; i++)
+    if (options[i] == CU_JIT_OPTIMIZATION_LEVEL)
+      fake.level = (int)(uintptr_t)values[i];
   fake.modules += !r;
   fake.cubins += !r && !memcmp(image, "\177ELF", 4);
   return r;
@@ -378,7 +382,8 @@ FAKE(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name),
      MY_NUMBER(m, 1) *f = (CUfunction)numbered(2), strcmp(name, "absent") ? 0 : 500)
 FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
      MY_NUMBER(f, 2) *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512
-          : attribute >= CU_FUNC_REQUIRED_CLUSTER_WIDTH ? fake.required_cluster : 30 + attribute, 0)
+          : attribute >= CU_FUNC_REQUIRED_CLUSTER_WIDTH ? fake.required_cluster
+          : attribute == CU_FUNC_LOCAL_SIZE_BYTES && fake.local ? fake.local : 30 + attribute, 0)
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
      MY_NUMBER(f, 2) *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
 #ifndef OLD_DRIVER

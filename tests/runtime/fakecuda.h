@@ -28,5 +28,6 @@ typedef struct FakeCuda {
   void *launched_in;                            /* the context of the last launch */
   int nsizes, size[32];                         /* the test sets these: bytes of so many parameters; */
   unsigned char value[32][64];                  /* a launch leaves them here, as nothing else of it outlives the call */
+  int local, level;                             /* the test sets it: bytes of local memory, 0: 33; of optimisation, the last load was given, 0: nothing */
 } FakeCuda;
 #endif

@@ -491,6 +491,30 @@ test_module_errors(TilertDevice *d)
   CHECK(fake->modules == 0);
 }
 
+/* What keeps more of its registers in memory than ptxas is trusted with is loaded again, optimised less; what it has arrays there for is not. */
+static void
+test_spills(TilertDevice *d)
+{
+  static const struct { const char *text; int local, loads, level; } rows[] = {
+    {"//@tilec kernel=k warps=4\n", 2048, 1, 0},
+    {"//@tilec kernel=k warps=4\n", 2049, 2, 1},
+    {"//@tilec kernel=k warps=4\n.local .b8 depot[4000];\n", 4000, 1, 0},
+    {"\177ELF", 4000, 1, 0},
+  };
+  static const TilertManifest k = {.kernel = "k", .warps = 4};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    TilertModule *m;
+    const int before = calls("cuLibraryLoadData");
+    const int cubin = rows[i].text[0] == '\177';
+    fake->local = rows[i].local;
+    CHECK_OK(tilert_module_load(d, rows[i].text, strlen(rows[i].text), cubin ? &k : NULL, (size_t)cubin, &m, &err));
+    CHECK(calls("cuLibraryLoadData") - before == rows[i].loads && fake->level == rows[i].level && fake->modules == 1);
+    tilert_module_destroy(m);
+  }
+  fake->local = 0;
+  CHECK(fake->modules == 0);
+}
+
 static void
 test_launch_errors(TilertDevice *d)
 {
@@ -654,6 +678,7 @@ main(void)
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);
+  test_spills(d);
   test_launch_errors(d);
   test_bench(d);
   CHECK_FAILS(tilert_device_stats(d, &stats, &err), TILERT_E_UNAVAILABLE, "simulator");

@@ -11,7 +11,7 @@ allowed = {"base": {"base"}, "layout": {"layout", "base"}, "ir": ir | {"approx.h
            "passes": {"passes"} | ir,
            "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h", "options.h", "version.h"} | ir,
            "runtime": {"runtime"},
-           "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h", "clauses.h"}}
+           "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h", "spills.h", "clauses.h"}}
 # The simulator, a library of its own, takes little of the runtime, which knows it by one header. approx.c is the simulator's.
 simulator = {os.path.basename(p) for p in glob.glob(f"{root}/runtime/sim/*")}
 across = {True: {"manifest.h", "dtype.h", "approx.h", "tilert.h", "version.h"}, False: {"sim.h"}}
