@@ -550,18 +550,31 @@ guard_mask(const Warp *w, const Insn *in, uint32_t mask)
 
 /* ---- waiting for other blocks ---- */
 
-/* A sum that differs, as good as always, where a register does. */
+/* Sums that differ, as good as always, where something in them does. */
+static uint64_t
+sum_word(uint64_t sum, uint64_t v)
+{
+  sum = (sum ^ v) * 0x9e3779b97f4a7c15ull;
+  return sum ^ sum >> 29;
+}
+
+static uint64_t
+sum_bytes(uint64_t sum, const uint8_t *bytes, size_t n)
+{
+  uint64_t v = 0;
+  for (; n >= 8; bytes += 8, n -= 8) {
+    memcpy(&v, bytes, 8);
+    sum = sum_word(sum, v);
+  }
+  v = 0;
+  memcpy(&v, bytes, n);
+  return sum_word(sum, v);
+}
+
 static uint64_t
 sum_registers(const Block *b, const Warp *w)
 {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i + 8 <= b->kernel->file_bytes; i += 8) {
-    uint64_t v;
-    memcpy(&v, w->regs + i, 8);
-    sum = (sum ^ v) * 0x9e3779b97f4a7c15ull;
-    sum ^= sum >> 29;
-  }
-  return sum;
+  return sum_bytes(0, w->regs, b->kernel->file_bytes);
 }
 
 void
@@ -863,6 +876,54 @@ executed(const Cluster *c)
   return n;
 }
 
+/* ---- loops of all warps ---- */
+
+static uint64_t
+sum_warp(const Block *b, const Warp *w, uint64_t sum)
+{
+  sum = sum_bytes(sum_word(sum, (uint64_t)w->state << 32 | w->wait_id), w->regs, b->kernel->file_bytes);
+  for (uint32_t i = 0; i < w->nsplit; i++) {
+    const Split *s = &w->split[i];
+    sum = sum_word(sum_word(sum, (uint64_t)s->pc << 32 | s->mask), (uint64_t)s->on << 32 | (uint64_t)(s->late != 0) << 8 | s->state);
+    for (const Frame *f = s->frame; f; f = f->parent)
+      sum = sum_word(sum, (uint64_t)f->rank << 32 | f->depth);
+  }
+  return sum_word(sum, w->npending);
+}
+
+/* Of all that a block goes on from, but for memory that others see. */
+static uint64_t
+sum_block(const Block *b, uint64_t sum)
+{
+  for (uint32_t i = 0; i < b->nwarps; i++)
+    sum = sum_warp(b, &b->warp[i], sum);
+  sum = sum_bytes(sum, b->shared, b->shared_bytes);
+  sum = sum_bytes(sum, b->local, (size_t)b->nwarps * LANES * b->kernel->local_bytes);
+  for (uint32_t i = 0; i < MAX_BARRIERS; i++)
+    sum = sum_word(sum_word(sum, (uint64_t)b->barrier[i].arrived << 32 | b->barrier[i].expected), b->barrier[i].waiting);
+  for (size_t i = 0; i < b->nmbar; i++) {
+    const Mbar *m = b->mbar[i];
+    sum = sum_word(sum_word(sum, (uint64_t)m->expected << 32 | m->pending), (uint64_t)(uint32_t)m->tx << 1 | (m->phase & 1));
+  }
+  return sum_word(sum, b->nflight);
+}
+
+/* Whether a turn has left the cluster as it was, and memory, too: then every turn will, until others change memory. Where one warp looks
+ * and tells the others, by a barrier or through an mbarrier, none of them is stuck by itself. */
+static bool
+goes_round(Cluster *c)
+{
+  const Launch *l = c->block[0]->launch;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < c->n; i++)
+    sum = sum_block(c->block[i], sum);
+  bool same = c->summed && c->sum == sum && c->changes == l->changes;
+  c->sum = sum;
+  c->changes = l->changes;
+  c->summed = true;
+  return same;
+}
+
 /* What a round of all warps found: some ran, some got on, some looked in vain, and all that ran are stuck. */
 typedef struct Round { uint32_t number; bool ran, busy, looked, stuck; } Round;   /* number: in its turn, from 1 on */
 
@@ -874,8 +935,10 @@ turn_over(Cluster *c, uint64_t start, const Round *r)
   c->stuck = r->stuck;
   if (l->turns && !r->busy)
     return true;
-  if (l->turns && r->looked && r->number > MANY_ROUNDS)      /* a number that one warp looks for, and tells the others, keeps these busy */
+  if (l->turns && r->looked && r->number > MANY_ROUNDS) {    /* a number that one warp looks for, and tells the others, keeps these busy */
+    c->stuck |= goes_round(c);
     return true;
+  }
   return executed(c) - start > (l->turns ? TURN : LONG_TURN);
 }
 

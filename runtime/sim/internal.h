@@ -260,7 +260,8 @@ struct Cluster {
   Block *block[MAX_CLUSTER]; uint32_t n;
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
   uint32_t timeouts, looks;                                /* so often in vain */
-  bool stuck;                          /* all its warps that run are; see worker.c */
+  bool stuck;                          /* all its warps that run are, or it goes round in a loop; see worker.c */
+  uint64_t sum, changes; bool summed;  /* of its state when the last turn ended, if memory was as `changes` says then */
   bool met;                            /* somebody has arrived at its barrier */
   uint32_t failed;                     /* rank of the block that has the fault */
 };
