@@ -897,10 +897,11 @@ class Array:
         _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), size, pattern, C.c_uint32(1), s, C.byref(e)), e)
 
     def copy_from(self, other: Array, stream: Any = None) -> None:
-        """The contents of another Array of the same size, also one of another GPU, in the order of a stream."""
+        """The contents of another Array of the same size, also one of another GPU, in the order of a stream of either."""
         if not isinstance(other, Array) or other.nbytes != self.nbytes:
             raise ValueError(f"copy_from: an Array of {self.nbytes} bytes is needed, got {other!r:.80}")
-        e, s = _Err(), _p(self.dev._stream_of(stream) or None)
+        of = other.dev if isinstance(stream, Stream) and stream.dev is other.dev else self.dev
+        e, s = _Err(), _p(of._stream_of(stream) or None)
         _check(lib.tilert_buffer_copy(self._h, C.c_size_t(0), other._h, C.c_size_t(0), C.c_size_t(self.nbytes), s, C.byref(e)), e)
 
     def numpy(self) -> np.ndarray:
