@@ -1,4 +1,4 @@
-"""Run every example on a device, check the results, print a table. demo.py [--device=cuda|sim] [--memory GiB] [NAME...]
+"""Run every example on a device, check the results, print a table. demo.py [--device=cuda|sim] [--memory GiB] [--shard I/N] [NAME...]
 
 Each example runs in a process that may die (examples/harness.py): those behind it run all the same. On a GPU the rate stands beside what
 the device could do at most (bench/roofs.py), where that is known."""
@@ -12,6 +12,7 @@ import roofs
 a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 a.add_argument("--device", help="cuda or sim; the GPU if there is one, else the simulator")
 a.add_argument("--memory", type=float, default=8, help="GiB of the host for an example")
+a.add_argument("--shard", default="0/1", help="only every Nth example, from the Ith on")
 a.add_argument("names", nargs="*")
 a = a.parse_args()
 cases = harness.load("examples")
@@ -47,7 +48,8 @@ def row(name, size, out, hello):
 
 
 pool = harness.Pool("examples", a.device, 1, int(a.memory * 2**30))
-wanted = [i for i, c in enumerate(cases) if not a.names or c.name in a.names]
+shard, shards = (int(x) for x in a.shard.split("/"))
+wanted = [i for i, c in enumerate(cases) if not a.names or c.name in a.names][shard::shards]
 
 
 def tasks():
