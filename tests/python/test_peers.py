@@ -75,5 +75,31 @@ class Peers(unittest.TestCase):
         self.assertTrue((y.numpy() == 1).all())
 
 
+class OneContext(unittest.TestCase):
+    """Two devices of one context, over the fake driver or on a GPU: what reach makes possible where nothing else is needed for it."""
+
+    def setUp(self):
+        self.a = tilec.Device(SPECS[0] if SPECS[0].startswith("cuda") else "cuda")
+        self.a.synchronize()                             # the thread has its context from here on
+        self.b = tilec.Device(context=0)
+
+    def launches(self):
+        x, y = self.b.empty(N, "f32"), self.a.empty(N, "f32")
+        k = kernel(self.a, AXPY)
+        ways = (lambda: k[tilec.cdiv(N, 128)](2.0, x, y, N), lambda: k[tilec.cdiv(N, 128)](a=2.0, x=x, y=y, n=N), lambda: k.bind(tilec.cdiv(N, 128), 2.0, x, y, N)())
+        for way in ways:
+            yield way
+
+    def test_reach(self):
+        for way in self.launches():
+            with self.assertRaisesRegex(ValueError, "argument x .*of another device"):
+                way()
+        self.assertTrue(self.a.can_reach(self.b))
+        self.a.reach(self.b)
+        for way in self.launches():
+            way()
+        self.a.synchronize()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -414,6 +414,7 @@ class Device:
         self.is_sim, self.name, self.sms = bool(self.info.is_sim), self.info.name.decode(), self.info.multiprocessors
         self.spec = self.info.spec.decode()                # "sim", "cuda:0"
         self.ordinal = -1 if self.is_sim else int(self.spec.partition(":")[2] or 0)   # as torch counts; -1: the host's memory
+        self._reached = {}                                 # devices whose memory kernels reach (reach), by their handles
         self._streams = {}                                 # native stream: TilertStream
 
     def __del__(self):
@@ -484,10 +485,11 @@ class Device:
         return bool(can.value)
 
     def reach(self, other: Device) -> None:
-        """From now on launches here take Arrays of the other device. Copies between devices need no such call."""
+        """From now on launches here take Arrays, and torch's tensors, of the other device. Copies between devices need no such call."""
         e = _Err()
         _expect(Device, other, "reach")
         _check(lib.tilert_peer_enable(self._h, other._h, C.byref(e)), e)
+        self._reached[other._h.value] = other
 
     def array(self, a: Any, dtype: Optional[str] = None) -> Array:
         """A copy on the device: of a numpy array, whose elements must be of dtype if that is given (bits for bf16 and 8-bit floats),
@@ -1206,7 +1208,7 @@ class _Param:
         if k == _TENSOR:
             if is_fake(v):
                 raise _Traced
-            if v.get_device() != dev.ordinal:
+            if v.get_device() != dev.ordinal and v.get_device() not in [d.ordinal for d in dev._reached.values()]:
                 raise self.error(ValueError, f"a tensor on {'the host' if dev.is_sim else dev.spec}", f"one on {v.device}")
             if not v.is_contiguous():
                 self.strided(v, v.shape, v.stride(), launch)
@@ -1219,7 +1221,7 @@ class _Param:
             launch.torch = launch.torch or type(v) is not Borrowed
             return 1, int(not v.data_ptr()), v.data_ptr()  # null: it has no elements, and that is what reserved says
         if k == _ARRAY:
-            if v.dev is not dev and v.dev._h.value != dev._h.value:
+            if v.dev is not dev and v.dev._h.value != dev._h.value and v.dev._h.value not in dev._reached:
                 raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({dev._call(v.dev)})")
             return 0, 0, v._handle
         if k == _NONE:
