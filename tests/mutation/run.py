@@ -127,6 +127,7 @@ class Copy:
                                 check=True).stdout
         names = sorted(n for n in listed.split("\0") if os.path.isfile(os.path.join(root, n)) and not n.startswith("tests/mutation/"))
         digest = hashlib.sha256()
+        os.makedirs(os.path.join(self.tree, "tests", "mutation"), exist_ok=True)      # named by what looks at names
         for name in names:
             source, target = os.path.join(root, name), os.path.join(self.tree, name)
             data = open(source, "rb").read()
