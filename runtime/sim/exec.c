@@ -908,20 +908,27 @@ sum_block(const Block *b, uint64_t sum)
   return sum_word(sum, b->nflight);
 }
 
-/* Whether a turn has left the cluster as it was, and memory, too: then every turn will, until others change memory. Where one warp looks
- * and tells the others, by a barrier or through an mbarrier, none of them is stuck by itself. */
+/* Whether the cluster was as it is now at the end of a turn before, and memory has not changed since: then it goes round until others
+ * change memory. Where one warp looks and tells the others, by a barrier or through an mbarrier, or counts its rounds by a bit, none is
+ * stuck by itself. Sums are taken of SUMS turns in a row, behind 16 turns without a change, 32, 64, ...: those who wait for somebody who
+ * is at work for long are looked at ever more rarely. */
 static bool
 goes_round(Cluster *c)
 {
   const Launch *l = c->block[0]->launch;
+  if (c->changes != l->changes)
+    c->waited = 0, c->round = false;
+  c->changes = l->changes;
+  uint32_t n = ++c->waited, first = n < 16 ? n : 1u << (31 - __builtin_clz(n));
+  if (c->round || n < 16 || n - first >= SUMS)
+    return c->round;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < c->n; i++)
     sum = sum_block(c->block[i], sum);
-  bool same = c->summed && c->sum == sum && c->changes == l->changes;
-  c->sum = sum;
-  c->changes = l->changes;
-  c->summed = true;
-  return same;
+  for (uint32_t i = 0; i < n - first; i++)
+    c->round |= c->sum[i] == sum;
+  c->sum[n - first] = sum;
+  return c->round;
 }
 
 /* What a round of all warps found: some ran, some got on, some looked in vain, and all that ran are stuck. */
@@ -932,11 +939,10 @@ static bool
 turn_over(Cluster *c, uint64_t start, const Round *r)
 {
   const Launch *l = c->block[0]->launch;
-  c->stuck = r->stuck;
-  if (l->turns && !r->busy)
-    return true;
-  if (l->turns && r->looked && r->number > MANY_ROUNDS) {    /* a number that one warp looks for, and tells the others, keeps these busy */
-    c->stuck |= goes_round(c);
+  c->stuck = false;
+  /* Many rounds: a number that one warp looks for, and tells the others, keeps these busy. */
+  if (l->turns && (!r->busy || (r->looked && r->number > MANY_ROUNDS))) {
+    c->stuck = goes_round(c);
     return true;
   }
   return executed(c) - start > (l->turns ? TURN : LONG_TURN);

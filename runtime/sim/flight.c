@@ -30,6 +30,8 @@ land_before(Block *b, const Flight *f)
 static int
 land(Block *b, const Flight *f)
 {
+  if (b->launch->turns)
+    b->launch->changes++;
   if (f->kind != FLIGHT_COPIES) {
     (f->kind == FLIGHT_STORE ? store_move : bulk_move)(b, f);
     return f->mbar == NO_MBAR ? 0 : mbar_completed(b, f, f->bytes);

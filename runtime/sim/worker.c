@@ -6,9 +6,8 @@
  *
  * Kernels that may wait for other blocks (they look at global memory with strong loads or atomics), and clusters of several, are run by
  * one worker, whose turns depend on nothing but instructions executed: such a launch goes the same way every time. A warp waits if it
- * looks again and again at what has not changed; a block waits if all its warps do, or are at a barrier. A warp is stuck if its
- * registers have not changed either from one look to the next; a block is, if all its warps that run are, or if a turn has left it as it
- * was; if all resident blocks are, and nobody changes memory, that is a deadlock.
+ * looks again and again at what has not changed; a block waits if all its warps do, or are at a barrier. A block is stuck if it is as it
+ * was some turns ago, in registers, shared and local memory; if all resident blocks are, and nobody changes memory, that is a deadlock.
  *
  * Other kernels are run by as many workers as there are cores. When a block fails, no block after it is started and later ones are
  * given up; earlier ones, all started by then, run to their end. So the fault that is returned is that of the lowest failing block.

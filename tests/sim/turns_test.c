@@ -85,7 +85,8 @@ same_order(Test *t, uint32_t *a)
   free(first);
 }
 
-/* So do those who wait in a loop of all warps, but not for ever: how often they have looked is in memory that only they see. */
+/* So do those who wait in a loop of all warps, but not for ever: how often they have looked is in memory that only they see, and in no
+ * register when they look. */
 static void
 gives_up(Test *t, uint32_t *a)
 {
@@ -94,15 +95,26 @@ gives_up(Test *t, uint32_t *a)
     "ld.local.u32 %r3, [mine]; add.u32 %r3, %r3, 1; st.local.u32 [mine], %r3;",
   };
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    char body[1000];
+    char body[1200];
     Setup s = {.threads = 1};
     SimError err;
-    snprintf(body, sizeof body, ".local .align 4 .b8 mine[4]; mov.u32 %%r3, 0; st.local.u32 [mine], %%r3; @%%p8 st.shared.v2.u32 [sh], {%%r3, %%r3};"
-             "ALL: bar.sync 0; @!%%p8 bra TOLD; atom.acquire.gpu.global.add.u32 %%r1, [%%d1], 0; %s st.shared.u32 [sh+8], %%r3; mov.u32 %%r3, 0; TOLD: bar.sync 0;"
-             "ld.shared.u32 %%r2, [sh+8]; setp.lt.u32 %%p1, %%r2, 1000; mov.u32 %%r2, 0; bar.sync 0; @%%p1 bra ALL; @%%p8 st.global.u32 [%%d3+4], 7;", counts[i]);
-    int rc = run_on(t, &s, body, 1, 128, a, &err);
-    CHECK(t, rc == 0 && a[1] == 7, "programs that give up: %u: %s", a[1], err.message);
+    snprintf(body, sizeof body, ".local .align 4 .b8 mine[4]; mov.u32 %%r3, 0; st.local.u32 [mine], %%r3; setp.eq.u32 %%p6, %%r0, 127; @%%p6 st.shared.v2.u32 [sh], {%%r3, %%r3};"
+             "ALL: bar.sync 0; @!%%p6 bra TOLD; %s setp.ge.u32 %%p2, %%r3, 2000; selp.u32 %%r3, 1, 0, %%p2; st.shared.u32 [sh+8], %%r3; atom.acquire.gpu.global.add.u32 %%r1, [%%d1], 0; TOLD: bar.sync 0;"
+             "ld.shared.u32 %%r2, [sh+8]; setp.eq.u32 %%p1, %%r2, 0; bar.sync 0; @%%p1 bra ALL; @%%p8 atom.global.add.u32 %%r1, [%%d1+4], 1;", counts[i]);
+    int rc = run_on(t, &s, body, 3, 128, a, &err);
+    CHECK(t, rc == 0 && a[1] == 3, "programs that give up: %u: %s", a[1], err.message);
   }
+}
+
+/* And at an mbarrier, so many times. */
+static void
+gives_up_alone(Test *t, uint32_t *a)
+{
+  Setup s = {.threads = 1};
+  SimError err;
+  int rc = run_on(t, &s, "@%p8 mbarrier.init.shared.b64 [sh], 1; bar.sync 0; mov.u32 %r3, 0; L: mbarrier.test_wait.parity.shared.b64 %p1, [sh], 0; add.u32 %r3, %r3, 1;"
+                  "setp.lt.u32 %p2, %r3, 5000; @%p2 bra L; @%p8 st.global.u32 [%d1+4], %r3;", 1, 32, a, &err);
+  CHECK(t, rc == 0 && a[1] == 5000, "a program that gives up at an mbarrier: %u: %s", a[1], err.message);
 }
 
 typedef struct Fails { const char *name; SimErrorKind kind; uint32_t blocks, threads; Setup setup; const char *body, *text; } Fails;
@@ -114,9 +126,21 @@ static const Fails fails[] = {
    "deadlock between programs: all wait for others: program (0,0,0) at k.tile:7"},
   {"a lock that is not given back", SIM_E_DEADLOCK, 2, 1, {0}, AT "L: atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;", "program (1,0,0) at k.tile:7"},
   {"a lock taken twice", SIM_E_DEADLOCK, 2, 1, {0}, "atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1;" AT "L: atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;", "deadlock"},
-  {"one warp looks and tells the others", SIM_E_DEADLOCK, 3, 128, {0},
-   "@!%p8 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p8 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at k.tile:"},
+  {"the first warp looks and tells the others", SIM_E_DEADLOCK, 3, 128, {0},
+   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 0; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
+   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
+  {"a warp in the middle does", SIM_E_DEADLOCK, 3, 128, {0},
+   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 64; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
+   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
+  {"the last one does, and there are three barriers", SIM_E_DEADLOCK, 3, 128, {0},
+   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 127; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; bar.sync 0; bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
+   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; bar.sync 0; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
+  {"they know by a bit which round it is", SIM_E_DEADLOCK, 3, 128, {0},
+   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 0; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
+   "ld.shared.u32 %r2, [sh]; xor.b32 %r5, %r5, 1; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
+  {"the middle's do", SIM_E_DEADLOCK, 3, 128, {0},
+   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 64; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
+   "ld.shared.u32 %r2, [sh]; xor.b32 %r5, %r5, 1; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
   {"a flag that is looked at plainly", SIM_E_RACE, 2, 1, {0}, "@!%p8 ret; @%p7 bra FIRST; bra OTHER;" PLAIN, "thread (0,0,0) of program (1,0,0) writes parameter 0[0]"},
   {"the limit", SIM_E_LIMIT, 3, 32, {.most = 5000}, "mov.u32 %r1, 0;\n.loc 1 6 1\nL: add.u32 %r1, %r1, 1; setp.eq.u32 %p1, %r1, 0;" AT "@!%p1 bra L;",
    "program (0,0,0) is still in the loop at k.tile:7 after 5001 warp instructions"},
@@ -244,6 +268,7 @@ test_turns(Test *t)
   backwards(t, a);
   same_order(t, a);
   gives_up(t, a);
+  gives_up_alone(t, a);
   for (size_t i = 0; i < sizeof fails / sizeof *fails; i++)
     fails_case(t, &fails[i], a);
   watched(t, a);
