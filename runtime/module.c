@@ -132,36 +132,31 @@ distrusted(const TilertModule *m, const char *text)
 }
 
 static int
-load_text(TilertModule *m, const char *text, size_t len, const TilertManifest *manifests, TilertError *err)
+load_text(TilertModule *m, const char *text, size_t len, int careful, const TilertManifest *manifests, TilertError *err)
 {
-  TilertDevice *d = m->device;
-  int status = TILERT_OK;
-  for (int careful = 0, again = 1; again; careful = 1) {
-    if (careful)
-      d->ops->module_unload(d, m->native);
-    m->native = NULL;
-    status = d->ops->module_load(d, text, len, careful, &m->native, err);
-    if (status == TILERT_E_MODULE)
-      rt_error_locate(err, text);
-    if (!status)
-      status = load_kernels(m, manifests, err);
-    again = !careful && !status && distrusted(m, text);
-  }
-  return status;
+  int status = m->device->ops->module_load(m->device, text, len, careful, &m->native, err);
+  if (status == TILERT_E_MODULE)
+    rt_error_locate(err, text);
+  return status ? status : load_kernels(m, manifests, err);
 }
 
 static int
 load_image(TilertModule *m, const void *image, size_t len, const TilertManifest *manifests, TilertError *err)
 {
-  TilertDevice *d = m->device;
+  const DeviceOps *ops = m->device->ops;
   if (is_cubin(image, len)) {
-    int status = d->ops->module_load(d, image, len, 0, &m->native, err);
+    int status = ops->module_load(m->device, image, len, 0, &m->native, err);
     return status ? status : load_kernels(m, manifests, err);
   }
   char *text = with_nul(image, len);
   if (!text)
     return error_no_memory(err);
-  int status = load_text(m, text, len, manifests, err);
+  int status = load_text(m, text, len, 0, manifests, err);
+  if (!status && distrusted(m, text)) {
+    ops->module_unload(m->device, m->native);
+    m->native = NULL;
+    status = load_text(m, text, len, 1, manifests, err);
+  }
   free(text);
   return status;
 }

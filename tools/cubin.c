@@ -47,15 +47,16 @@ write_file(const char *path, const char *text, size_t len)
   return f && fclose(f) == 0 && ok;
 }
 
-/* Exit status of ptxas, or an errno value negated when it could not be started. */
+/* Exit status of ptxas, or an errno value negated when it could not be started. *log: in place of an earlier one, what it said, or NULL. */
 static int
-run_ptxas(const Work *w, const char *target, int level)
+run_ptxas(const Work *w, const char *target, int level, char **log)
 {
   const char *ptxas = getenv("TILEC_PTXAS");
   char arch[64], optimise[16];
   char *argv[] = {(char *)(ptxas ? ptxas : "ptxas"), arch, "-v", optimise, (char *)w->ptx, "-o", (char *)w->cubin, NULL};
   posix_spawn_file_actions_t fa;
   pid_t pid;
+  size_t n;
   int rc, status = 0;
   snprintf(arch, sizeof arch, "-arch=%s", target);
   snprintf(optimise, sizeof optimise, "-O%d", level);
@@ -66,6 +67,8 @@ run_ptxas(const Work *w, const char *target, int level)
   posix_spawn_file_actions_destroy(&fa);
   if (rc) return -rc;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  free(*log);
+  *log = textfile_read(w->log, TEXTFILE_MOST, &n);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -88,20 +91,15 @@ char *
 cubin_assemble(const char *ptx, size_t len, const char *target, size_t *out_len, char *message, size_t message_size)
 {
   Work w;
-  char *cubin = NULL, *log;
-  size_t n;
+  char *cubin = NULL, *log = NULL;
   int rc;
   if (!work_make(&w) || !write_file(w.ptx, ptx, len)) {
     snprintf(message, message_size, "cannot write a temporary file: %s", strerror(errno));
     return NULL;
   }
-  rc = run_ptxas(&w, target, PTXAS_LEVEL);
-  log = textfile_read(w.log, TEXTFILE_MOST, &n);
-  if (!rc && log && spills_distrusted(stack_frame(log), ptx)) {
-    free(log);
-    rc = run_ptxas(&w, target, SPILLS_LEVEL);
-    log = textfile_read(w.log, TEXTFILE_MOST, &n);
-  }
+  rc = run_ptxas(&w, target, PTXAS_LEVEL, &log);
+  if (!rc && log && spills_distrusted(stack_frame(log), ptx))
+    rc = run_ptxas(&w, target, SPILLS_LEVEL, &log);
   if (rc < 0) {
     snprintf(message, message_size, "--emit=cubin needs ptxas from the CUDA toolkit on the PATH: %s", strerror(-rc));
   } else if (rc || !(cubin = textfile_read(w.cubin, SIZE_MAX, out_len))) {

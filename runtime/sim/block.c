@@ -280,7 +280,7 @@ sim_cluster_start(Cluster *c, uint64_t before)
 {
   c->events = c->events_then = c->events_looked = 0;
   c->timeouts = c->looks = c->failed = 0;
-  c->stuck = c->met = c->round = false;
+  c->met = c->round = false;
   c->waited = 0;
   for (uint32_t i = 0; i < c->n; i++)
     block_start(c->block[i], before / c->n);

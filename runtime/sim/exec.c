@@ -591,7 +591,7 @@ poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
     w->stuck = false;
     return;
   }
-  if (++w->idle <= IDLE_LOOKS)
+  if (++w->idle <= IDLE_LOOKS || b->launch->turns)   /* where blocks take turns their whole state is compared */
     return;
   uint64_t sum = sum_registers(b, w);      /* at this place: between two of them none may have changed, and yet the warp goes on */
   w->stuck = sum == p->registers;
@@ -908,27 +908,28 @@ sum_block(const Block *b, uint64_t sum)
   return sum_word(sum, b->nflight);
 }
 
-/* Whether the cluster was as it is now at the end of a turn before, and memory has not changed since: then it goes round until others
- * change memory. Where one warp looks and tells the others, by a barrier or through an mbarrier, or counts its rounds by a bit, none is
- * stuck by itself. Sums are taken of SUMS turns in a row, behind 16 turns without a change, 32, 64, ...: those who wait for somebody who
- * is at work for long are looked at ever more rarely. */
-static bool
-goes_round(Cluster *c)
+/* Finds out whether the cluster was as it is now at the end of a turn before, and memory has not changed since: then it goes round until
+ * others change memory. Where one warp looks and tells the others, by a barrier or through an mbarrier, or counts its rounds by a bit,
+ * no warp repeats itself from one look to the next. Sums are taken of SUMS turns in a row, behind FIRST_SUMS turns without a change, and
+ * behind twice, four times as many: those who wait for somebody who is at work for long are looked at ever more rarely. */
+static void
+note_state(Cluster *c)
 {
   const Launch *l = c->block[0]->launch;
   if (c->changes != l->changes)
     c->waited = 0, c->round = false;
   c->changes = l->changes;
-  uint32_t n = ++c->waited, first = n < 16 ? n : 1u << (31 - __builtin_clz(n));
-  if (c->round || n < 16 || n - first >= SUMS)
-    return c->round;
+  if (++c->waited < FIRST_SUMS || c->round)
+    return;
+  uint32_t n = c->waited - (1u << (31 - __builtin_clz(c->waited)));   /* taken since the last power of two */
+  if (n >= SUMS)
+    return;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < c->n; i++)
     sum = sum_block(c->block[i], sum);
-  for (uint32_t i = 0; i < n - first; i++)
+  for (uint32_t i = 0; i < n; i++)
     c->round |= c->sum[i] == sum;
-  c->sum[n - first] = sum;
-  return c->round;
+  c->sum[n] = sum;
 }
 
 /* What a round of all warps found: some ran, some got on, some looked in vain, and all that ran are stuck. */
@@ -939,10 +940,9 @@ static bool
 turn_over(Cluster *c, uint64_t start, const Round *r)
 {
   const Launch *l = c->block[0]->launch;
-  c->stuck = false;
   /* Many rounds: a number that one warp looks for, and tells the others, keeps these busy. */
   if (l->turns && (!r->busy || (r->looked && r->number > MANY_ROUNDS))) {
-    c->stuck = goes_round(c);
+    note_state(c);
     return true;
   }
   return executed(c) - start > (l->turns ? TURN : LONG_TURN);

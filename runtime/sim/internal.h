@@ -256,14 +256,13 @@ struct Block {
 };
 
 /* Blocks that run together. */
-enum { SUMS = 8 };
+enum { SUMS = 8, FIRST_SUMS = 16 };
 struct Cluster {
   Block *block[MAX_CLUSTER]; uint32_t n;
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
   uint32_t timeouts, looks;                                /* so often in vain */
-  bool stuck;                          /* it goes round; see worker.c */
-  bool round;                          /* it is as it was before, and so was memory */
-  uint32_t waited; uint64_t changes;   /* turns in which nobody changed memory; the launch's count when the last one ended */
+  bool round;                          /* the same state came twice: it goes round as long as the launch's count is `changes` */
+  uint32_t waited; uint64_t changes;   /* turns in which nobody changed memory; that count when the last one ended */
   uint64_t sum[SUMS];                  /* of its state when some of them ended */
   bool met;                            /* somebody has arrived at its barrier */
   uint32_t failed;                     /* rank of the block that has the fault */

@@ -154,7 +154,7 @@ static bool
 all_wait(Turns *t, const Cluster *c)
 {
   Launch *l = t->k->launch;
-  t->idle = l->changes == t->changes && c->stuck ? t->idle + 1 : 0;
+  t->idle = l->changes == t->changes && c->round && c->changes == l->changes ? t->idle + 1 : 0;
   t->changes = l->changes;
   return t->idle > 2ull * t->n && (l->next_block == l->nblocks || t->n == t->most);
 }

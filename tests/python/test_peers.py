@@ -9,15 +9,13 @@ from common import AXPY, kernel, tilec
 
 SPECS = os.environ.get("TILEC_DEVICES", "sim sim:2").split()
 N = 100_000
+GRID = tilec.cdiv(N, 128)
 
 
 class Peers(unittest.TestCase):
     def setUp(self):
         self.a, self.b = (tilec.Device(s) for s in SPECS)
         self.x = np.arange(N, dtype=np.float32)
-
-    def axpy(self, dev):
-        return kernel(dev, AXPY)
 
     def test_copies(self):
         """There and back, in a stream of either; the second copy waits for the first by an event of the other device."""
@@ -26,10 +24,10 @@ class Peers(unittest.TestCase):
         self.assertTrue((there.numpy() == self.x).all())
         s, t = self.a.stream(), self.b.stream()
         for k in range(1, 6):
-            self.axpy(self.a)[tilec.cdiv(N, 128)](1.0, here, here, N, stream=s)          # twice as much
+            kernel(self.a, AXPY)[GRID](1.0, here, here, N, stream=s)          # twice as much
             there.copy_from(here, s)
             t.wait(s.record())
-            self.axpy(self.b)[tilec.cdiv(N, 128)](1.0, there, there, N, stream=t)
+            kernel(self.b, AXPY)[GRID](1.0, there, there, N, stream=t)
             back.copy_from(there, t)
             s.wait(t.record())
             s.synchronize()
@@ -45,7 +43,7 @@ class Peers(unittest.TestCase):
     def test_reach(self):
         """A kernel of one device on memory of the other: refused before reach, and where there is no way."""
         x, y = self.b.array(self.x), self.a.array(np.ones(N, np.float32))
-        run = lambda dev, *args: self.axpy(dev)[tilec.cdiv(N, 128)](2.0, *args, N)
+        run = lambda dev, *args: kernel(dev, AXPY)[GRID](2.0, *args, N)
         with self.assertRaises((tilec.Error, ValueError, TypeError)) as refused:
             run(self.a, x, y)
         self.assertRegex(str(refused.exception), "x")
@@ -71,7 +69,7 @@ class Peers(unittest.TestCase):
     def test_streams_of_the_other(self):
         y = self.a.array(np.ones(N, np.float32))
         with self.assertRaises((tilec.Error, ValueError, TypeError)):
-            self.axpy(self.a)[tilec.cdiv(N, 128)](1.0, y, y, N, stream=self.b.stream())
+            kernel(self.a, AXPY)[GRID](1.0, y, y, N, stream=self.b.stream())
         self.assertTrue((y.numpy() == 1).all())
 
 
@@ -86,9 +84,7 @@ class OneContext(unittest.TestCase):
     def launches(self):
         x, y = self.b.empty(N, "f32"), self.a.empty(N, "f32")
         k = kernel(self.a, AXPY)
-        ways = (lambda: k[tilec.cdiv(N, 128)](2.0, x, y, N), lambda: k[tilec.cdiv(N, 128)](a=2.0, x=x, y=y, n=N), lambda: k.bind(tilec.cdiv(N, 128), 2.0, x, y, N)())
-        for way in ways:
-            yield way
+        return lambda: k[GRID](2.0, x, y, N), lambda: k[GRID](a=2.0, x=x, y=y, n=N), lambda: k.bind(GRID, 2.0, x, y, N)()
 
     def test_reach(self):
         for way in self.launches():

@@ -9,6 +9,10 @@
 #define BLOCK "mov.u32 %r10, %ctaid.x; mov.u32 %r11, %nctaid.x; setp.eq.u32 %p7, %r10, 0; setp.eq.u32 %p8, %r0, 0;\n"
 /* Thread 0 of every program meets those of the others, %r9 times the number of programs having come. */
 #define MEET "bar.sync 0; @!%p8 bra MET; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; G:" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; setp.lt.u32 %p1, %r1, %r9; @%p1 bra G; MET: bar.sync 0;\n"
+/* Thread `who` looks whether one more has come than there are programs, and tells the others of its own, who do `round` in each round. */
+#define TELL(who, bars, round) "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, " who "; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: " bars "@!%p6 bra TOLD;" \
+  AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; ld.shared.u32 %r2, [sh]; " round "setp.lt.u32 %p1, %r2, 4; " bars "@%p1 bra ALL;"
+#define ALL_WAIT "deadlock between programs: all wait for others: program (0,0,0) at "
 #define PLAIN "FIRST:" AT "L: ld.global.u32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; ret; OTHER: st.global.u32 [%d1], 1;"
 
 enum { WORDS = 8192 };
@@ -126,21 +130,11 @@ static const Fails fails[] = {
    "deadlock between programs: all wait for others: program (0,0,0) at k.tile:7"},
   {"a lock that is not given back", SIM_E_DEADLOCK, 2, 1, {0}, AT "L: atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;", "program (1,0,0) at k.tile:7"},
   {"a lock taken twice", SIM_E_DEADLOCK, 2, 1, {0}, "atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1;" AT "L: atom.acquire.gpu.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L;", "deadlock"},
-  {"the first warp looks and tells the others", SIM_E_DEADLOCK, 3, 128, {0},
-   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 0; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
-  {"a warp in the middle does", SIM_E_DEADLOCK, 3, 128, {0},
-   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 64; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
-  {"the last one does, and there are three barriers", SIM_E_DEADLOCK, 3, 128, {0},
-   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 127; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; bar.sync 0; bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, 4; bar.sync 0; bar.sync 0; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
-  {"they know by a bit which round it is", SIM_E_DEADLOCK, 3, 128, {0},
-   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 0; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; xor.b32 %r5, %r5, 1; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
-  {"the middle's do", SIM_E_DEADLOCK, 3, 128, {0},
-   "mov.u32 %r5, 0; setp.eq.u32 %p6, %r0, 64; @!%p6 bra ALL; atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; ALL: bar.sync 0; @!%p6 bra TOLD;" AT "atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; st.shared.u32 [sh], %r1; TOLD: bar.sync 0; "
-   "ld.shared.u32 %r2, [sh]; xor.b32 %r5, %r5, 1; setp.lt.u32 %p1, %r2, 4; bar.sync 0; @%p1 bra ALL;", "deadlock between programs: all wait for others: program (0,0,0) at "},
+  {"the first warp looks and tells the others", SIM_E_DEADLOCK, 3, 128, {0}, TELL("0", "bar.sync 0; ", ""), ALL_WAIT},
+  {"a warp in the middle does", SIM_E_DEADLOCK, 3, 128, {0}, TELL("64", "bar.sync 0; ", ""), ALL_WAIT},
+  {"the last one does, and there are three barriers", SIM_E_DEADLOCK, 3, 128, {0}, TELL("127", "bar.sync 0; bar.sync 0; bar.sync 0; ", ""), ALL_WAIT},
+  {"they know by a bit which round it is", SIM_E_DEADLOCK, 3, 128, {0}, TELL("0", "bar.sync 0; ", "xor.b32 %r5, %r5, 1; "), ALL_WAIT},
+  {"the middle's do", SIM_E_DEADLOCK, 3, 128, {0}, TELL("64", "bar.sync 0; ", "xor.b32 %r5, %r5, 1; "), ALL_WAIT},
   {"a flag that is looked at plainly", SIM_E_RACE, 2, 1, {0}, "@!%p8 ret; @%p7 bra FIRST; bra OTHER;" PLAIN, "thread (0,0,0) of program (1,0,0) writes parameter 0[0]"},
   {"the limit", SIM_E_LIMIT, 3, 32, {.most = 5000}, "mov.u32 %r1, 0;\n.loc 1 6 1\nL: add.u32 %r1, %r1, 1; setp.eq.u32 %p1, %r1, 0;" AT "@!%p1 bra L;",
    "program (0,0,0) is still in the loop at k.tile:7 after 5001 warp instructions"},
