@@ -618,6 +618,15 @@ out_of_budget(const Block *b)
   return b->budget && b->executed > b->budget;
 }
 
+/* The split goes on behind pc: where ways meet there, it is as late as those that wait there. */
+static void
+split_at_next(Split *s, const Insn *code, uint32_t pc)
+{
+  s->pc = pc + 1;
+  if (code[pc + 1].leader)
+    s->rank = code[pc].fall_rank;
+}
+
 /* Run split index until control moves: N_PICK choose again, N_BLOCK the warp waits, N_YIELD turn used up. */
 static Next
 run_split(Block *b, Warp *w, uint32_t index)
@@ -631,8 +640,7 @@ run_split(Block *b, Warp *w, uint32_t index)
   for (;; pc++, first = false) {
     const Insn *in = &code[pc];
     if (many && in->leader && !first) {
-      s->pc = pc;
-      s->rank = code[pc - 1].fall_rank;
+      split_at_next(s, code, pc - 1);
       return N_PICK;
     }
     if (b->executed += in->kind != K_NOTE, out_of_budget(b)) {
@@ -656,7 +664,7 @@ run_split(Block *b, Warp *w, uint32_t index)
       if (in->fn.warp(b, w, in, m))
         return N_ERROR;
       if (w->idle >= IDLE_LOOKS) {
-        s->pc = pc + 1;
+        split_at_next(s, code, pc);
         return looked_in_vain(w, s);
       }
       break;
@@ -693,7 +701,7 @@ run_split(Block *b, Warp *w, uint32_t index)
         return N_PICK;
       }
       if (w->idle >= IDLE_LOOKS) {
-        s->pc = pc + 1;
+        split_at_next(s, code, pc);
         return looked_in_vain(w, s);
       }
       break;

@@ -121,6 +121,18 @@ gives_up_alone(Test *t, uint32_t *a)
   CHECK(t, rc == 0 && a[1] == 5000, "a program that gives up at an mbarrier: %u: %s", a[1], err.message);
 }
 
+/* Programs that meet, thread 0 of each looking; the others of its warp are at the barrier first, or it is. */
+static void
+meets_inside(Test *t, uint32_t *a)
+{
+  static const char body[] = "@%p8 atom.acq_rel.gpu.global.add.u32 %r1, [%d1], 1; LOOK: @%p8 atom.acquire.gpu.global.add.u32 %r1, [%d1], 0; @%p8 bra TELL; bra.uni TOLD; TELL: st.shared.u32 [sh], %r1;"
+    "TOLD: bar.sync 0; ld.shared.u32 %r2, [sh]; setp.lt.u32 %p1, %r2, %r11; @%p1 bra AGAIN; bra.uni DONE; AGAIN: bar.sync 0; bra.uni LOOK; DONE: @%p8 atom.global.add.u32 %r1, [%d1+4], 1;";
+  Setup s = {.threads = 1};
+  SimError err;
+  int rc = run_on(t, &s, body, 40, 128, a, &err);
+  CHECK(t, rc == 0 && a[0] == 40 && a[1] == 40, "programs that meet, with a barrier in their loop: %u: %s", a[1], err.message);
+}
+
 typedef struct Fails { const char *name; SimErrorKind kind; uint32_t blocks, threads; Setup setup; const char *body, *text; } Fails;
 
 static const Fails fails[] = {
@@ -263,6 +275,7 @@ test_turns(Test *t)
   same_order(t, a);
   gives_up(t, a);
   gives_up_alone(t, a);
+  meets_inside(t, a);
   for (size_t i = 0; i < sizeof fails / sizeof *fails; i++)
     fails_case(t, &fails[i], a);
   watched(t, a);
