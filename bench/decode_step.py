@@ -66,25 +66,12 @@ class Step:
 
     def layers(self, layers, **tune):
         """All layers in one launch; layers: of each its matrices by name."""
-        rows = [[m.more[0] if m.form == "f8" else None for m in layer.values()] + [self.gain, self.gain, *cache] for layer, cache in zip(layers, self.caches)]
+        rows = [[x for m in layer.values() for x in (m.w, *(m.more + [None, None])[:2])] + [self.gain, self.gain, *cache] for layer, cache in zip(layers, self.caches)]
         self.places = torch.tensor([[0 if x is None else x.data_ptr() for x in row] for row in rows], device=D, dtype=torch.int64)
         self.count = zeros(1, dtype=torch.int32)
-        boxes = [x for name in layers[0] for x in self.boxes([layer[name] for layer in layers], name == "gate_up")]
-        defines = {name: x for name, x in layers[0]["qkv"].defines.items() if name != "S"}
-        return kernel("llama/layers.tile", "layers_one", HEAD=HEAD, **defines, **tune).bind(
-            None, self.x, self.qkv, self.q, self.a, *boxes, self.places, self.cos, self.sin, self.position, self.table, self.part, self.lse, self.ended, self.count,
+        return kernel("llama/layers.tile", "layers_one", HEAD=HEAD, **layers[0]["qkv"].defines, **tune).bind(
+            None, self.x, self.qkv, self.q, self.a, self.places, self.cos, self.sin, self.position, self.table, self.part, self.lse, self.ended, self.count,
             LAYERS, DIM, HIDDEN, HEADS, KV, HEAD, HEAD**-0.5, 1, HEAD // 2, SPLITS, 1e-5, pdl="auto")
-
-    def boxes(self, layers, gates):
-        """A matrix of all layers as the tensors of layers.tile, from a copy in which its layers lie one behind the other."""
-        def of(x, *shape):
-            x = torch.stack(x)
-            rows = (2, x.shape[1] // 2) if gates else (x.shape[1] // 8, 8)
-            x = x.unflatten(1, rows).unflatten(3, shape)
-            return x.permute(0, 3, 1, 2, 4) if len(shape) > 1 else x.squeeze(3) if len(shape) == 0 else x
-        w = of([m.w for m in layers], -1, 64 // layers[0].w.itemsize)
-        factors = [of([m.more[i] for m in layers], -1) for i in range(2)] if layers[0].form == "u4" else [self.h.view(1, 1, 1, -1)] * 2
-        return [w, *factors]
 
     def layer(self, i, qkv, o, gate_up, down):
         return [self.product(qkv, self.h, self.qkv, norm=True), self.attend(i, o), self.product(o, self.a, self.x, add=True),

@@ -135,12 +135,19 @@ may_read(Interp *in, const Op *op, u64 at)
   return true;
 }
 
+/* What t wrote, the same threads write over. */
+static bool
+writes_in_order(const Interp *in, const Op *op, const Touch *t)
+{
+  return t->op && t->team == in->actor->team && stores_keep_threads(t->op, op);
+}
+
 static bool
 may_write(Interp *in, const Op *op, u64 at)
 {
   const Touch *t = touches(in, at);
   for (u32 i = 0; t && i <= in->nteams; i++)
-    if (clashes_before(in, op, &t[i], i > 0))
+    if (!(i == 0 && writes_in_order(in, op, t)) && clashes_before(in, op, &t[i], i > 0))
       return false;
   return true;
 }

@@ -140,6 +140,23 @@ buffer_alloc(const Value *buffer)
   return buffer ? buffer->def : NULL;
 }
 
+/* The row that a store goes to one buffer of, or the one buffer that there is. */
+static const Op *
+stored_row(const Op *store)
+{
+  const Value *b = store->code == OP_SHARED_STORE ? OPERAND(store, SHARED_STORE, b) : NULL;
+  const Op *def = b ? b->def : NULL;
+  return def && def->code == OP_SHARED_INDEX ? OPERAND(def, SHARED_INDEX, b)->def : def;
+}
+
+bool
+stores_keep_threads(const Op *a, const Op *b)
+{
+  const Op *row = stored_row(a);
+  return row && row->code == OP_SHARED_ALLOC && stored_row(b) == row && OPERAND(a, SHARED_STORE, x)->type == OPERAND(b, SHARED_STORE, x)->type &&
+         OPERAND(a, SHARED_STORE, x)->type->layout;
+}
+
 bool
 buffer_in_panels(const Value *buffer)
 {

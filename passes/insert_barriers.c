@@ -14,7 +14,8 @@
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS and UNFENCED remain.
  *
  *   what reads a buffer (ops.def)    needs a barrier against WROTE and LANDED of memory that overlaps
- *   what writes one                  against READS, WROTE and LANDED
+ *   what writes one                  against READS, WROTE and LANDED; not against WROTE where stores give each of its bytes to one thread,
+ *                                    the same one (stores_keep_threads)
  *   what arrives or waits at one     as if it read it: behind its initialisation, which is one thread's, and nobody else writes there
  *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
@@ -54,7 +55,9 @@
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64, OPEN = 128 } Fact;
 enum { LASTING = FLIES | LENT | TAKEN | UNFENCED | OPEN };                  /* behind a barrier */
-typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
+/* memory: a shared_alloc, or an op with scratch. by: of WROTE, a store all of whose like may come behind it (stores_keep_threads) if each of
+ * those that wrote is one of them, or NULL. */
+typedef struct Known { const Op *memory; u32 facts; const Op *by; } Known;
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
 /* touched: by sort, each in the order of marks. */
@@ -77,15 +80,20 @@ enum { MOST_COMPARED = 512 };
 
 /* ---- states ---- */
 
+/* by: as in Known. */
 static void
-note(Barriers *x, State *s, const Op *memory, u32 facts)
+note(Barriers *x, State *s, const Op *memory, u32 facts, const Op *by)
 {
-  for (u32 i = 0; i < s->known.len; i++)
-    if (s->known.data[i].memory == memory) {
-      s->known.data[i].facts |= facts;
-      return;
-    }
-  vec_push(x->arena, &s->known, ((Known){memory, facts}));
+  for (u32 i = 0; i < s->known.len; i++) {
+    Known *k = &s->known.data[i];
+    if (k->memory != memory)
+      continue;
+    if (facts & WROTE)
+      k->by = by && (!(k->facts & WROTE) || (k->by && stores_keep_threads(k->by, by))) ? by : NULL;
+    k->facts |= facts;
+    return;
+  }
+  vec_push(x->arena, &s->known, ((Known){memory, facts, by}));
 }
 
 /* Where accesses with this mark begin, or would. */
@@ -133,18 +141,26 @@ copy_of(Barriers *x, const State *s)
   return t;
 }
 
+static const Known *
+known_of(const State *s, const Op *memory)
+{
+  for (u32 i = 0; i < s->known.len; i++)
+    if (s->known.data[i].memory == memory)
+      return &s->known.data[i];
+  return NULL;
+}
+
 /* Joins `with` into s; true if that told something new. */
 static bool
 join(Barriers *x, State *s, const State *with)
 {
   bool grew = false;
   for (u32 i = 0; i < with->known.len; i++) {
-    u32 facts = 0;
-    for (u32 k = 0; k < s->known.len; k++)
-      if (s->known.data[k].memory == with->known.data[i].memory)
-        facts = s->known.data[k].facts;
-    grew |= (with->known.data[i].facts & ~facts) != 0;
-    note(x, s, with->known.data[i].memory, with->known.data[i].facts);
+    const Known *w = &with->known.data[i], *before = known_of(s, w->memory);
+    u32 facts = before ? before->facts : 0;
+    bool ordered = facts & WROTE && before->by;
+    note(x, s, w->memory, w->facts, w->by);
+    grew |= (w->facts & ~facts) != 0 || (ordered && !known_of(s, w->memory)->by);
   }
   for (u32 k = 0; k < GLOBAL_SORTS; k++)
     for (u32 i = 0; i < with->touched[k].len; i++)
@@ -292,15 +308,40 @@ facts_of(const State *s, const Op *memory)
   return facts;
 }
 
+/* The same, as far as it concerns op: what its own threads wrote they write over in order. */
+static u32
+facts_for(const State *s, const Op *op, const Op *memory)
+{
+  u32 facts = 0;
+  for (u32 i = 0; i < s->known.len; i++) {
+    const Known *k = &s->known.data[i];
+    bool in_order = k->memory == memory && k->by && stores_keep_threads(k->by, op);
+    facts |= overlap(k->memory, memory) ? k->facts & (in_order ? ~(u32)WROTE : UINT32_MAX) : 0;
+  }
+  return facts;
+}
+
 /* ---- the asynchronous proxy ---- */
 
-/* Each thread's accesses are fenced; those of others are behind the next barrier. */
+static bool
+reached_by_proxy(const Barriers *x, const Op *memory)
+{
+  for (u32 i = 0; i < x->proxied.len; i++)
+    if (overlap(x->proxied.data[i].memory, memory))
+      return true;
+  return false;
+}
+
+/* Each thread's accesses are fenced; those of others are behind the next barrier. Memory that the proxy does not reach needs neither. */
 static void
-fenced(State *s)
+fenced(const Barriers *x, State *s)
 {
   for (u32 i = 0; i < s->known.len; i++) {
     u32 *facts = &s->known.data[i].facts;
-    *facts |= (*facts & UNFENCED ? WROTE : 0) | (*facts & OPEN ? READS : 0);
+    if (reached_by_proxy(x, s->known.data[i].memory)) {
+      *facts |= (*facts & UNFENCED ? WROTE : 0) | (*facts & OPEN ? READS : 0);
+      s->known.data[i].by = NULL;
+    }
     *facts &= ~(u32)(UNFENCED | OPEN);
   }
 }
@@ -308,7 +349,7 @@ fenced(State *s)
 static void
 add_fence(Barriers *x, State *s, Op *op)
 {
-  fenced(s);
+  fenced(x, s);
   if (x->insert)
     op_set_str(op_put_before(op, OP_FENCE), AT_KIND, "async");
 }
@@ -329,7 +370,7 @@ reaches_unfenced(const Barriers *x, const State *s, bool (*asks)(const Proxied *
 static void
 require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
 {
-  u32 facts = facts_of(s, memory) & against;
+  u32 facts = facts_for(s, op, memory) & against;
   if (facts && reaches_unfenced(x, s, NULL, NULL))
     add_fence(x, s, op);
   if (facts)
@@ -533,7 +574,7 @@ use_scratch(Barriers *x, State *s, Op *op)
 {
   require(x, s, op, op, READS | WROTE | LANDED | FLIES);
   forget(s);
-  note(x, s, op, READS | UNFENCED);
+  note(x, s, op, READS | UNFENCED, NULL);
 }
 
 /* An op that orders accesses. */
@@ -551,7 +592,7 @@ synchronise(Barriers *x, State *s, const Op *op)
   case OP_TMA_WAIT: give_back(s, op_int(op, AT_PENDING, 0) == 0); break;
   case OP_FENCE:
     if (!strcmp(op_str(op, AT_KIND, ""), "async"))
-      fenced(s);
+      fenced(x, s);
     break;
   case OP_ASYNC_COMMIT: case OP_MBARRIER_ARRIVE: case OP_MBARRIER_WAIT: case OP_TMA_COMMIT: break;
   default: ctx_panic(op->block->func->module->ctx, "insert_barriers does not know what '%s' orders", op_info(op->code)->name);
@@ -576,7 +617,7 @@ visit(Barriers *x, State *s, Op *op)
     use_scratch(x, s, op);
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
-      note(x, s, a.memory, a.leaves);
+      note(x, s, a.memory, a.leaves, op);
   if (global)
     note_touched(x, s, (Touched){op, NULL, op->code == OP_ASYNC_COPY ? FLIES : 0});
   if (op_acquires(op))

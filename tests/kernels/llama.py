@@ -76,16 +76,6 @@ def rounded(x):
     return x.astype(np.float16).astype(np.float64)
 
 
-def boxes(x, layers, n, spans, gates):
-    """Matrices of n rows, one behind the other, as the tensors of layers.tile: in spans of 64 bytes, or in whole rows."""
-    wide = x.shape[1]
-    shape, steps = ((2, n // 2), (n // 2 * wide, wide)) if gates else ((n // 8, 8), (8 * wide, wide))
-    if not spans:
-        return tilec.View(x, (layers, *shape, wide), (n * wide, *steps, 1))
-    C = 64 * x.shape[0] * wide // x.nbytes
-    return tilec.View(x, (layers, wide // C, *shape, C), (n * wide, C, *steps, 1))
-
-
 def layers_one(dev, rng, layers, D, F, heads, kv_heads, d, start, W="f16", splits=4, PAGE=16, programs=None, **defines):
     """A token through all layers, in one launch. W: f16, f8e4m3, u4 or i8 in groups of 32."""
     rows = (heads + 2 * kv_heads) * d
@@ -99,7 +89,7 @@ def layers_one(dev, rng, layers, D, F, heads, kv_heads, d, start, W="f16", split
             m[name] = None if z is None else dev.array(z)
             values[name] = values[name].astype(np.float64)
             s[name], w[name] = dev.array(s[name]), dev.array(w[name])
-            more |= dict(W="u32", Q=W, GROUP=32, MIN=flag(z is not None))
+            more |= dict(W="u32", Q=W, S="f16", GROUP=32, MIN=flag(z is not None))
         else:
             wide = rng.standard_normal((layers * n, k), np.float32)
             bits = wide.astype(np.float16) if W == "f16" else cases.fp8_bits(wide, W)
@@ -121,13 +111,11 @@ def layers_one(dev, rng, layers, D, F, heads, kv_heads, d, start, W="f16", split
     y, count, caches = dev.array(x), dev.array(np.zeros(1, np.int32)), [dev.array(c) for c in cache]
     ended = dev.array(np.zeros(kv_heads, np.int32))
     by = [dev.array(gain) for gain in gains]
-    all_of = [w, s, m, by, caches]
+    # Rows of the table: [weights, scales, least numbers] of each matrix, norms, the cache. All layers' are in one piece here.
+    all_of = [x for name in shapes for x in (w[name], s[name], m[name])] + by + caches
     lies = lambda x, layer: x.data_ptr() + x.nbytes // layers * layer if x is not None else 0
-    places = np.array([[lies(x, layer) for x in [s[name] if W == "f8e4m3" else None for name in shapes] + by + caches] for layer in range(layers)], np.int64)
-    nothing = tilec.View(dev.array(np.zeros(8, np.float16)), (1, 1, 1, 8))
-    of_matrix = lambda name, n: (boxes(w[name], layers, n, True, name == "gates"), *(boxes(x[name], layers, n, False, name == "gates") if W in ("u4", "i8") and x[name] else nothing for x in (s, m)))
-    tensors = [x for name, (n, k) in shapes.items() for x in of_matrix(name, n)]
-    call = launch(kernel(dev, LAYERS_FILE, "layers_one", **more), programs, y, poisoned(dev, (rows,), "f32"), poisoned(dev, (heads * d,), "f16"), poisoned(dev, (F,), "f16"), *tensors,
+    places = np.array([[lies(x, layer) for x in all_of] for layer in range(layers)], np.int64)
+    call = launch(kernel(dev, LAYERS_FILE, "layers_one", **more), programs, y, poisoned(dev, (rows,), "f32"), poisoned(dev, (heads * d,), "f16"), poisoned(dev, (F,), "f16"),
                   dev.array(places), dev.array(cos), dev.array(sin), dev.array(np.array([start], np.int32)), dev.array(table), poisoned(dev, (heads, splits, d), "f32"),
                   poisoned(dev, (heads, splits), "f32"), ended, count, layers, D, F, heads, kv_heads, d, d**-0.5, 1, d // 2, splits, 1e-5,
                   free=programs is not None)
