@@ -10,8 +10,9 @@
  *
  * A team is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
  * and scratch lie at the offsets they were given, and every byte remembers which op read and wrote it last: to read
- * what was written since the last barrier, or to write what was touched, is a fault, whichever threads did it. So a program may be
- * refused whose threads happen to meet only their own bytes; insert_barriers leaves none such. What another team read or wrote has to be
+ * what was written since the last barrier, or to write what was touched, is a fault, whichever threads did it, but for a store of the same
+ * threads as the one before (stores_keep_threads). So a program may be refused whose threads happen to meet only their own bytes;
+ * insert_barriers leaves none such. What another team read or wrote has to be
  * ordered by mbarriers in any run (interp_teams.c). Global memory: interp_global.c. */
 #include "interp_run.h"
 #include "wgmma.h"
