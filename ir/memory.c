@@ -153,8 +153,10 @@ bool
 stores_keep_threads(const Op *a, const Op *b)
 {
   const Op *row = stored_row(a);
-  return row && row->code == OP_SHARED_ALLOC && stored_row(b) == row && OPERAND(a, SHARED_STORE, x)->type == OPERAND(b, SHARED_STORE, x)->type &&
-         OPERAND(a, SHARED_STORE, x)->type->layout;
+  if (!row || row->code != OP_SHARED_ALLOC || stored_row(b) != row)
+    return false;
+  const Type *tile = OPERAND(a, SHARED_STORE, x)->type;
+  return tile->layout && tile == OPERAND(b, SHARED_STORE, x)->type;
 }
 
 bool

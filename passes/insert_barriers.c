@@ -55,8 +55,8 @@
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64, OPEN = 128 } Fact;
 enum { LASTING = FLIES | LENT | TAKEN | UNFENCED | OPEN };                  /* behind a barrier */
-/* memory: a shared_alloc, or an op with scratch. by: of WROTE, a store all of whose like may come behind it (stores_keep_threads) if each of
- * those that wrote is one of them, or NULL. */
+/* memory: a shared_alloc, or an op with scratch. by: of WROTE, one of the stores that wrote, if each may come behind any other
+ * (stores_keep_threads); or NULL. */
 typedef struct Known { const Op *memory; u32 facts; const Op *by; } Known;
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
