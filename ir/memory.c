@@ -140,7 +140,8 @@ buffer_alloc(const Value *buffer)
   return buffer ? buffer->def : NULL;
 }
 
-/* The row that a store goes to one buffer of, or the one buffer that there is. */
+/* The row that a store goes to one buffer of, or the one buffer that there is. Not as buffer_whole, through buffers of other programs:
+ * stmatrix, by which other threads store than by vectors, does not reach those. */
 static const Op *
 stored_row(const Op *store)
 {

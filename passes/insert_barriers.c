@@ -80,20 +80,32 @@ enum { MOST_COMPARED = 512 };
 
 /* ---- states ---- */
 
-/* by: as in Known. */
-static void
+static Known *
+known_of(const State *s, const Op *memory)
+{
+  for (u32 i = 0; i < s->known.len; i++)
+    if (s->known.data[i].memory == memory)
+      return &s->known.data[i];
+  return NULL;
+}
+
+/* by: as in Known. True if that is new. */
+static bool
 note(Barriers *x, State *s, const Op *memory, u32 facts, const Op *by)
 {
-  for (u32 i = 0; i < s->known.len; i++) {
-    Known *k = &s->known.data[i];
-    if (k->memory != memory)
-      continue;
-    if (facts & WROTE)
-      k->by = by && (!(k->facts & WROTE) || (k->by && stores_keep_threads(k->by, by))) ? by : NULL;
-    k->facts |= facts;
-    return;
+  Known *k = known_of(s, memory);
+  if (!k) {
+    vec_push(x->arena, &s->known, ((Known){memory, facts, by}));
+    return facts != 0;
   }
-  vec_push(x->arena, &s->known, ((Known){memory, facts, by}));
+  bool grew = (facts & ~k->facts) != 0;
+  if (facts & WROTE) {
+    bool wrote = k->facts & WROTE, alike = by && (!wrote || (k->by && stores_keep_threads(k->by, by)));
+    grew |= wrote && k->by && !alike;
+    k->by = alike ? by : NULL;
+  }
+  k->facts |= facts;
+  return grew;
 }
 
 /* Where accesses with this mark begin, or would. */
@@ -141,26 +153,14 @@ copy_of(Barriers *x, const State *s)
   return t;
 }
 
-static const Known *
-known_of(const State *s, const Op *memory)
-{
-  for (u32 i = 0; i < s->known.len; i++)
-    if (s->known.data[i].memory == memory)
-      return &s->known.data[i];
-  return NULL;
-}
-
 /* Joins `with` into s; true if that told something new. */
 static bool
 join(Barriers *x, State *s, const State *with)
 {
   bool grew = false;
   for (u32 i = 0; i < with->known.len; i++) {
-    const Known *w = &with->known.data[i], *before = known_of(s, w->memory);
-    u32 facts = before ? before->facts : 0;
-    bool ordered = facts & WROTE && before->by;
-    note(x, s, w->memory, w->facts, w->by);
-    grew |= (w->facts & ~facts) != 0 || (ordered && !known_of(s, w->memory)->by);
+    const Known *w = &with->known.data[i];
+    grew |= note(x, s, w->memory, w->facts, w->by);
   }
   for (u32 k = 0; k < GLOBAL_SORTS; k++)
     for (u32 i = 0; i < with->touched[k].len; i++)
@@ -298,24 +298,15 @@ add_barrier(Barriers *x, State *s, Op *op)
     op_put_before(op, OP_BARRIER);
 }
 
-/* What is known of memory that meets it. */
+/* What is known of memory that meets it. op: what is about to reach it, for which what its own threads wrote does not count, as they write
+ * over that in order; NULL: all counts. */
 static u32
-facts_of(const State *s, const Op *memory)
-{
-  u32 facts = 0;
-  for (u32 i = 0; i < s->known.len; i++)
-    facts |= overlap(s->known.data[i].memory, memory) ? s->known.data[i].facts : 0;
-  return facts;
-}
-
-/* The same, as far as it concerns op: what its own threads wrote they write over in order. */
-static u32
-facts_for(const State *s, const Op *op, const Op *memory)
+facts_of(const State *s, const Op *memory, const Op *op)
 {
   u32 facts = 0;
   for (u32 i = 0; i < s->known.len; i++) {
     const Known *k = &s->known.data[i];
-    bool in_order = k->memory == memory && k->by && stores_keep_threads(k->by, op);
+    bool in_order = op && k->memory == memory && k->by && stores_keep_threads(k->by, op);
     facts |= overlap(k->memory, memory) ? k->facts & (in_order ? ~(u32)WROTE : UINT32_MAX) : 0;
   }
   return facts;
@@ -337,12 +328,12 @@ static void
 fenced(const Barriers *x, State *s)
 {
   for (u32 i = 0; i < s->known.len; i++) {
-    u32 *facts = &s->known.data[i].facts;
-    if (reached_by_proxy(x, s->known.data[i].memory)) {
-      *facts |= (*facts & UNFENCED ? WROTE : 0) | (*facts & OPEN ? READS : 0);
-      s->known.data[i].by = NULL;
+    Known *k = &s->known.data[i];
+    if (reached_by_proxy(x, k->memory)) {
+      k->facts |= (k->facts & UNFENCED ? WROTE : 0) | (k->facts & OPEN ? READS : 0);
+      k->by = NULL;
     }
-    *facts &= ~(u32)(UNFENCED | OPEN);
+    k->facts &= ~(u32)(UNFENCED | OPEN);
   }
 }
 
@@ -360,7 +351,7 @@ reaches_unfenced(const Barriers *x, const State *s, bool (*asks)(const Proxied *
 {
   for (u32 i = 0; i < x->proxied.len; i++) {
     const Proxied *p = &x->proxied.data[i];
-    if ((!asks || asks(p, of)) && facts_of(s, p->memory) & (p->writes ? UNFENCED | OPEN : UNFENCED))
+    if ((!asks || asks(p, of)) && facts_of(s, p->memory, NULL) & (p->writes ? UNFENCED | OPEN : UNFENCED))
       return true;
   }
   return false;
@@ -370,7 +361,7 @@ reaches_unfenced(const Barriers *x, const State *s, bool (*asks)(const Proxied *
 static void
 require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
 {
-  u32 facts = facts_for(s, op, memory) & against;
+  u32 facts = facts_of(s, memory, op) & against;
   if (facts && reaches_unfenced(x, s, NULL, NULL))
     add_fence(x, s, op);
   if (facts)

@@ -74,15 +74,16 @@ for name, shape, kinds, prompt, steps, files in [c for c in CASES if not FEW or 
 
 
 # Pieces that begin in the middle of a page and of a block of keys.
-with tempfile.TemporaryDirectory() as folder:
-    path = os.path.join(folder, "m.gguf")
-    model = reference.Model(dict(SHAPE, heads=6, kv_heads=2, head_dim=64, dim=96), {"": "Q4_1"})
-    model.write_gguf(path)
-    for args in (["--piece=70", "--wide"], ["--piece=17", "--wide"], ["--piece=50"])[:0 if FEW else 3]:
-        print(f"pieces, {' '.join(args)}", flush=True)
-        if wrong := run(model, path, True, [int(t) for t in np.random.default_rng(8).integers(0, 300, 180)], 1, folder, "--context=200", *args):
-            failed += 1
-            print("  FAILED:", wrong)
+if not FEW:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.gguf")
+        model = reference.Model(dict(SHAPE, heads=6, kv_heads=2, head_dim=64, dim=96), {"": "Q4_1"})
+        model.write_gguf(path)
+        for args in (["--piece=70", "--wide"], ["--piece=17", "--wide"], ["--piece=50"]):
+            print(f"pieces, {' '.join(args)}", flush=True)
+            if wrong := run(model, path, True, [int(t) for t in np.random.default_rng(8).integers(0, 300, 180)], 1, folder, "--context=200", *args):
+                failed += 1
+                print("  FAILED:", wrong)
 
 
 # GGUF in parts.
