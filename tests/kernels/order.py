@@ -115,6 +115,12 @@ CASES = [
     both("sorted_cube", sorted_cube, grid(shape=((33, 12, 7),), axis=(0,), dtype=("i64", "f32"), warps=(1,)) +
          grid(shape=((6, 40, 10),), axis=(1, -2), dtype=("u64",), warps=(2,)) + grid(shape=((3, 3, 300),), axis=(2, -1), dtype=("f64", "f16"), warps=(1,)) +
          grid(shape=((1, 1, 5000),), axis=(2,), dtype=("f32", "u64"), warps=(1,)) + grid(shape=((1, 2000, 3),), axis=(1,), dtype=("f64",), warps=(1,)) +
-         grid(shape=((16384, 1, 1),), axis=(0,), dtype=("u16",), warps=(2,))),
-    both("top_of_line", top_of_line, grid(n=(1, 33, 1024), k=(1,), dtype=("f32", "i8")) + grid(n=(300, 4096), k=(7, 64), dtype=("f32", "f16", "i64"), warps=(4,))),
+         grid(shape=((16384, 1, 1),), axis=(0,), dtype=("u16",), warps=(2,)) +
+         # more than half of the registers of as many warps, and what no buffer holds: groups of rows, ragged ones too, and a row by its groups
+         grid(shape=((9, 1000, 3),), axis=(1,), dtype=("f32",), warps=(32,)) + grid(shape=((12, 1, 4096), (3, 13, 1024)), axis=(2,), dtype=("f32",), warps=(16,)) +
+         grid(shape=((1, 1, 30000), (1, 1, 65536)), axis=(2,), dtype=("f32",), warps=(16,)) + grid(shape=((2, 16000, 1),), axis=(1,), dtype=("u32",), warps=(8,))),
+    both("top_of_line", top_of_line, grid(n=(1, 33, 1024), k=(1,), dtype=("f32", "i8")) + grid(n=(300, 4096), k=(7, 64), dtype=("f32", "f16", "i64"), warps=(4,)) +
+         # in pieces, of one buffer and of groups
+         grid(n=(12000,), k=(1, 100, 3000), dtype=("f32", "bf16"), down=(False, True), warps=(1, 8)) + grid(n=(32768, 50000), k=(3, 2048), dtype=("f32",), warps=(16,)) +
+         grid(n=(65536,), k=(1000,), dtype=("f16", "u8"), warps=(8,))),
 ]
