@@ -217,6 +217,16 @@ def ours(row):
     return [s for s in row["sides"] if s not in row["peers"]]
 
 
+def chosen(rows, case, labels):
+    """Those of the configurations that a side of the newest row of a case has; all where there is none. case: a section (or how it begins), a space, and
+    what the row calls its case; or some of the words of that, for what the newest rows of all such cases have."""
+    section, *words = case.split()
+    newest = {(r["section"], r["case"]): r for r in rows if r["section"].startswith(section) and set(words) <= set(r["case"].split())}
+    exact = [r for (of, name), r in newest.items() if (of, name.split()) == (section, words)]
+    configs = {s["config"] for r in exact or newest.values() for s in r["sides"].values()}
+    return [l for l in labels if str(l) in configs] or list(labels)
+
+
 # ---- comparing ----
 
 FLOOR, UNKNOWN = 0.01, 0.03   # the least noise of a figure, and the noise of one whose spread was not recorded

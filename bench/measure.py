@@ -7,6 +7,7 @@ What a run writes, what its options are and where its processes run is said by g
 """
 import argparse
 import contextlib
+import functools
 import itertools
 import math
 import os
@@ -36,6 +37,7 @@ a.add_argument("--budget", type=float, default=0)
 a.add_argument("--rehearse", action="store_true")
 a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="processes that compile ahead; 0: none")
 a.add_argument("--limit", type=float, default=400, help="seconds for a section")
+a.add_argument("--as-kept", action="store_true", help="configurations are those that kept runs chose for a case, of either side; else they are searched for")
 a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth candidate from the Ith on, and measure nothing
 a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
@@ -43,6 +45,7 @@ a = a.parse_args()
 stem = os.path.splitext(os.path.basename(script))[0]
 a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *[stem] * (stem != "gpu"), *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
+PASSED_ON = ["--rehearse"] * REHEARSE + ["--as-kept"] * a.as_kept        # to the processes of a run
 SHARE = [int(x) for x in a.share.split("/")] if a.share else None
 turn = itertools.count()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -111,12 +114,22 @@ def at(what):
         os.pwrite(progress, what[:200].ljust(200).encode(), 0)
 
 
-def timed(candidates, side=""):
+@functools.cache
+def kept_rows():
+    """Rows of kept runs on GPUs, oldest first."""
+    return [row for run in data.kept() if "cpu" not in run.head["device"] for row in run.rows]
+
+
+def timed(candidates, side="", case=None):
     """candidates: (label, zero-argument function) pairs -> [(ms, label, launch)], fastest first; a configuration that fails is left out."""
+    candidates = list(candidates)
+    if a.as_kept and side != "cublas":               # what a library lists may come in another order
+        chosen = data.chosen(kept_rows(), case or case_now, [label for label, _ in candidates])
+        candidates = [c for c in candidates if c[0] in chosen]
     if SHARE:
         return [compiled(label, make) for label, make in candidates]
     found = []
-    for label, make in list(candidates)[:3 if REHEARSE else None]:
+    for label, make in candidates[:3 if REHEARSE else None]:
         try:
             at(f"{case_now}: {side} {label}")
             fn = make()
@@ -148,10 +161,10 @@ def best_hot(candidates, peer, finalists=6):
     return min((statistics.median(t), label) for label, t in hot.items())
 
 
-def finals(sides, most=4, near=1.05, rounds=4):
-    """The fastest configuration of each side (a dict of label: make; None where there is none). One look at each is not enough to tell those
+def finals(sides, case, most=4, near=1.05, rounds=4):
+    """The fastest configuration of each side (a dict of label: make; None where there is none) for a case (section, a space, the row's). One look at each is not enough to tell those
     apart that are near the fastest, so they are measured again, in turns with the other sides'."""
-    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]] for cold in (timed(side.items(), name) for name, side in sides.items())]
+    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]] for cold in (timed(side.items(), name, case) for name, side in sides.items())]
     again = [[[t] for t, _, _ in side] for side in entered]
     for _ in range(0 if REHEARSE or SHARE else rounds):
         for k in range(most):
@@ -355,7 +368,7 @@ def rate(t, work, unit, config=""):
 def against(section, case, ours, peers, brief=False):
     """The best of ours and of each peer ({label: make} each), then all in turns: what our kernels were, and {name: (label, launch, times)}, ours
     last. A peer of which nothing runs is not in it, and is a failure. brief: fewer rounds, where there are many peers or cases."""
-    chosen = finals({"tilec": ours, **peers}, **dict(most=3, rounds=2) if brief else {})
+    chosen = finals({"tilec": ours, **peers}, f"{section} {case}", **dict(most=3, rounds=2) if brief else {})
     failures.extend(f"{section} {case}: no configuration of {name} runs" for name in peers if chosen[name] is None and not SHARE)
     runs = {name: peers[name][chosen[name]]() for name in peers if chosen[name] is not None}
     launch, kernels = ran(ours[chosen["tilec"]])
@@ -433,7 +446,7 @@ class Driver:
             sys.exit(f"no section {', '.join(unknown)}; parts: {', '.join(self.parts)}; sections: {', '.join(self.sections)}")
         host = [s for s in wanted if s in self.host]
         if 0 < len(host) < len(wanted):
-            options = ["--rehearse"] * REHEARSE + ["--jobs", str(a.jobs), "--budget", str(a.budget)]
+            options = PASSED_ON + ["--jobs", str(a.jobs), "--budget", str(a.budget)]
             groups = (a.out, [s for s in wanted if s not in host]), (a.out.removesuffix(".jsonl") + "-host.jsonl", host)
             sys.exit(max([subprocess.run([sys.executable, script, *options, "--out", file, *names]).returncode for file, names in groups], key=abs))
         with tempfile.TemporaryDirectory() as folder:
@@ -453,7 +466,7 @@ class Driver:
             return
         begin = time.perf_counter()
         on = gpus()
-        jobs = [subprocess.Popen([sys.executable, script, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
+        jobs = [subprocess.Popen([sys.executable, script, *PASSED_ON, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL) for k in range(a.jobs)]
         ended = [j.wait() for j in jobs]
         print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
@@ -471,7 +484,7 @@ class Driver:
                 now = waiting.pop(0)
                 budget = max(1e-3, a.budget - (time.perf_counter() - begun)) if a.budget else 0
                 try:
-                    subprocess.run([sys.executable, script, *["--rehearse"] * REHEARSE, "--jobs", "0", "--budget", str(budget), "--out", part(now), *now],
+                    subprocess.run([sys.executable, script, *PASSED_ON, "--jobs", "0", "--budget", str(budget), "--out", part(now), *now],
                                    env=only(gpu), timeout=a.limit)
                 except subprocess.TimeoutExpired:              # the part has no end, which join says, too
                     words = ""

@@ -116,6 +116,17 @@ class Runs(unittest.TestCase):
         self.assertIn("not measured", worse[-1])
         self.assertEqual(self.compared(new, self.run_of(row_of(1.0, 2.0), device="another GPU")), ([], 0))
 
+    def test_as_kept(self):
+        def row(case, config, peers="", section="s"):
+            return {"section": section, "case": case, "sides": {"triton": data.side(1.0, config=peers), "tilec": data.side(1.0, config=config)}}
+        rows = [row("f32 8 x 8", (1, 2)), row("f32 8 x 16", (2, 2), 4), row("f32 8 x 8", (4, 2)), row("f32 8 x 8", (8, 8), section="other")]
+        labels = [(1, 2), (2, 2), (4, 2), (8, 8)]
+        self.assertEqual(data.chosen(rows, "s f32 8 x 8", labels), [(4, 2)])                    # the newest
+        self.assertEqual(data.chosen(rows, "s f32 8 x 16", [2, 4, 8]), [4])                     # a peer's
+        self.assertEqual(data.chosen(rows, "s f32", labels), [(2, 2), (4, 2)])                  # all such cases
+        self.assertEqual(data.chosen(rows, "s bf16", labels), labels)                           # none
+        self.assertEqual(data.chosen(rows, "s f32 8 x 8", [1, 2]), [1, 2])                      # not among them any more
+
     def test_noise(self):
         steady, shaky = self.run_of(row_of(2.0, 2.0)), self.run_of(row_of(2.12, 2.0, spread=0.05))
         self.assertEqual(self.compared(shaky, steady)[0], [])                        # its own spread
