@@ -1174,6 +1174,7 @@ CASES = [
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(3,)) + [dict(m=200, n=136, k=72, BN=128, dtype="bf16", CONSUMERS=consumers, programs=1) for consumers in (1, 3)],
          grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2), CLUSTER=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),
     Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2), dict(m=300, n=320, k=300, CLUSTER=2, programs=4)] +
+         [dict(m=200, n=320, k=200, BEHIND=behind, programs=1) for behind in (1, 3, 4)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(128,), programs=(1, 3)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_stolen", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_stolen", **s), [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), programs=(1, 3)) + [dict(m=200, n=400, k=100, BN=192, STAGES=5, programs=1)],
