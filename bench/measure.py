@@ -43,6 +43,8 @@ a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
 a = a.parse_args()
 stem = os.path.splitext(os.path.basename(script))[0]
+if a.as_kept:                 # a process that compiles ahead prepares the data of all cases, for few kernels
+    a.jobs = 0
 a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *[stem] * (stem != "gpu"), *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
 PASSED_ON = ["--rehearse"] * REHEARSE + ["--as-kept"] * a.as_kept        # to the processes of a run
