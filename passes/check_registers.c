@@ -1,14 +1,11 @@
-/* check_registers.c - says where tiles take more registers than a thread has, and asks for all of a multiprocessor's there.
- * Needs phase sched, behind everything else; keeps it. Sets the function's min_blocks where nothing limits its registers yet.
+/* check_registers.c - says where tiles take more registers than a thread has. Nothing changes; only with --remarks.
+ * Needs phase sched, behind everything else; keeps it.
  *
  * Arithmetic is done element by element and holds no tiles of its own. Ops that want all elements at once do: there a thread holds what
  * lives across the op (held.h), and the operands that end with it or its results, whichever is more, as elements leave while
  * others come. Addresses, masks and what is under way take registers besides, so that TILES_SHARE of what there is is left to tiles. Of
  * the examples' kernels, in blocks of many sizes, nearly all above that spill or come close; few below do, by less than 100 bytes
- * but for one. Teams with registers of their own leave copies and their addresses to another: BESIDE_TILES are enough for them.
- *
- * ptxas, where it cannot do without spilling, may leave registers for as many programs as can be instead: 65536 keys sorted in 8 warps had
- * 32 of 255 and spilled 4.8 KB a thread for 0.9. So one program at a time (min_blocks = 1) is asked for where tiles alone take all. */
+ * but for one. Teams with registers of their own leave copies and their addresses to another: BESIDE_TILES are enough for them. */
 #include "held.h"
 #include <string.h>
 
@@ -85,21 +82,11 @@ say(Ctx *c, const Most *m)
 void
 pass_check_registers(Ctx *c, Module *m)
 {
-  for (u32 i = 0; i < m->funcs.len; i++) {
-    Func *f = m->funcs.data[i];
-    bool asked = f->min_blocks || f->max_registers;
+  for (u32 i = 0; c->remarks && i < m->funcs.len; i++) {
     Most most = {.op = NULL};
-    if (asked && !c->remarks)
-      continue;
-    held_open(&most.held, c, f);
-    most.registers = held_most(&most.held, f->body, 0, &most.op);
-    if (!most.op)
-      continue;
-    Team team = block_team(most.op->block);
-    u32 have = team_registers(c, team, team.warps);
-    if (!asked && have && most.registers >= have)
-      f->min_blocks = 1;
-    if (c->remarks)
+    held_open(&most.held, c, m->funcs.data[i]);
+    most.registers = held_most(&most.held, m->funcs.data[i]->body, 0, &most.op);
+    if (most.op)
       say(c, &most);
   }
 }
