@@ -5,9 +5,10 @@ triton.testing.do_bench (L2 flushed before each run) on random inputs; every res
 configuration from a search over the same space; then the two alternate, nine rounds.
 
 Figures go to $OUT/run-PART.jsonl, row by row (bench/data.py says how; `scripts/bench keep` adds the file to the repository), and to standard
-output. --as-kept: no search; either side takes the configuration that the newest kept run chose for the case, where one did. For a run of everything
-within what a device is lent for; what the search of old would choose now is then not known. --budget: no case is begun after as many seconds; what is left out is named, and is a failure. DTYPES="bf16" leaves out the f16
-rows of norms, losses and rotary embedding. PEERS="cublas" leaves out the other peers of the part `products` (triton; teams: Triton's kernels with
+output. --as-kept: no search; either side takes the configuration that the newest kept run chose for the case, where one did. For a run of
+everything within what a device is lent for; what the search of old would choose now is then not known. --budget: no case is begun after as
+many seconds; what is left out is named, and is a failure. DTYPES="bf16" leaves out the f16 rows of norms, losses and rotary embedding.
+PEERS="cublas" leaves out the other peers of the part `products` (triton; teams: Triton's kernels with
 teams of warps; gluon); without "transformers" in it the section llama has none. --rehearse runs every section on the simulator with small sizes and torch's CPU tensors, to
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
 

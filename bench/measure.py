@@ -43,8 +43,6 @@ a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
 a = a.parse_args()
 stem = os.path.splitext(os.path.basename(script))[0]
-if a.as_kept:                 # a process that compiles ahead prepares the data of all cases, for few kernels
-    a.jobs = 0
 a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *[stem] * (stem != "gpu"), *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
 PASSED_ON = ["--rehearse"] * REHEARSE + ["--as-kept"] * a.as_kept        # to the processes of a run
@@ -164,8 +162,9 @@ def best_hot(candidates, peer, finalists=6):
 
 
 def finals(sides, case, most=4, near=1.05, rounds=4):
-    """The fastest configuration of each side (a dict of label: make; None where there is none) for a case (section, a space, the row's). One look at each is not enough to tell those
-    apart that are near the fastest, so they are measured again, in turns with the other sides'."""
+    """The fastest configuration of each side (a dict of label: make; None where there is none) for a case (section, a space,
+    the row's). One look at each is not enough to tell those apart that are near the fastest, so they are measured again, in turns with the other
+    sides'."""
     entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]] for cold in (timed(side.items(), name, case) for name, side in sides.items())]
     again = [[[t] for t, _, _ in side] for side in entered]
     for _ in range(0 if REHEARSE or SHARE else rounds):
@@ -462,13 +461,14 @@ class Driver:
             self.run(wanted)
 
     def prepare(self, wanted):
-        """Let processes compile what the sections will ask for; what one of them cannot do is compiled when it is measured."""
+        """Let processes compile what the sections will ask for; what one of them cannot do is compiled when it is measured. Each prepares the data of
+        all cases, which the few kernels of --as-kept are not worth."""
         wanted = [s for s in wanted if s not in self.unprepared]
-        if REHEARSE or not a.jobs or not wanted:
+        if REHEARSE or a.as_kept or not a.jobs or not wanted:
             return
         begin = time.perf_counter()
         on = gpus()
-        jobs = [subprocess.Popen([sys.executable, script, *PASSED_ON, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
+        jobs = [subprocess.Popen([sys.executable, script, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL) for k in range(a.jobs)]
         ended = [j.wait() for j in jobs]
         print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
