@@ -53,13 +53,14 @@ PARTS = {
     "dots": ["matmul", "attention", "schedule"],
     "attention_backward": ["attention_backward"],
     "attention_fp8": ["attention_fp8"],
+    "ragged": ["attention_varlen", "moe"],
     "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "products_grid", "grouped", "products_in_company", "products_fused"],
     "mixed": ["products_mixed", "reorder_w4"],
     "sparse": ["products_sparse"],
     "chains": ["decode"],
     "decoding": ["decode_attention", "small_m"],
-    "recurrences": ["mamba2", "linear_attention"],
+    "recurrences": ["mamba2", "linear_attention", "selective_scan"],
     "drawing": ["sampling"],
     "layers": ["convolutions", "rotary_cache"],
     "llama": ["llama", "decode_step", "prompt_step"],
@@ -650,6 +651,49 @@ def attention_fp8():
                 most = 0.75 * min(1340, 4 * HD * 16 * 132 * 1.6e-3)
                 record("attention_fp8", case, unit, sides, ["in f16"], work=work, kernels=kernels, predicted=most * (0.9 if causal else 1) * (2 / 3 if HD > 128 else 1),
                        **({} if SHARE else {"share_of_1979": sides["tilec"]["value"] / 1979}))
+
+
+def by_sequences(q, k, v, lengths, causal):
+    """Attention of one sequence after the other, of [tokens, heads, D]."""
+    return torch.cat([F.scaled_dot_product_attention(*(x.transpose(0, 1).repeat_interleave(q.shape[1] // x.shape[1], 0)[None] for x in one), is_causal=causal)[0].transpose(0, 1)
+                      for one in zip(*(x.split(lengths) for x in (q, k, v)))])
+
+
+def attention_varlen():
+    """Forward, f16, of sequences of many lengths without padding; beside torch's FlashAttention-2 for such. Operations are those of keys that queries see."""
+    from torch.nn.attention.varlen import varlen_attn
+    HD = full(128, 64)
+    space = [(BM, BN, S, BM // 16) for BM, BN in ((128, 64), (128, 128), (64, 64), (128, 32), (64, 128)) for S in (2, 3)]
+    for count, least, most, heads, kv_heads, causal in full(
+            [(12, 128, 8192, *h, c) for h in ((16, 16), (32, 8)) for c in (False, True)] + [(64, 16, 1024, 32, 8, True)], [(3, 5, 90, 4, 2, c) for c in (False, True)]):
+        lengths = torch.randint(least, most + 1, (count,), generator=torch.Generator().manual_seed(count)).tolist()
+        tokens, longest = sum(lengths), max(lengths)
+        case = f"{count} of {least} to {most}, {tokens} tokens, {heads} heads, {kv_heads} of keys, {'causal' if causal else 'full'}"
+        case_begins("attention_varlen", case)
+        first = torch.tensor([0, *lengths], device=D).cumsum(0).to(torch.int32)
+        q, k, v = (random("f16", tokens, h, HD) for h in (heads, kv_heads, kv_heads))
+        o, scale = torch.full_like(q, math.nan), HD ** -0.5
+        ours = {c: (lambda c=c: kernel("attention_varlen.tile", "attention_varlen", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
+            None, q, k, v, o, first, first, scale, count, longest, heads, kv_heads, None)) for c in space}
+        flash = {"aten": lambda: torch.ops.aten._flash_attention_forward(q, k, v, first, first, longest, longest, 0.0, causal, False, scale=scale)[0],
+                 "varlen_attn": lambda: varlen_attn(q, k, v, first, first, longest, longest, scale=scale, window_size=(-1, 0 if causal else -1))}
+        if REHEARSE:
+            flash = {"aten": lambda: by_sequences(q, k, v, lengths, causal)}
+        kernels, found = against("attention_varlen", case, ours, {"flash2": {name: (lambda fn=fn: fn) for name, fn in flash.items()}})
+        if not SHARE:
+            o.fill_(math.nan)
+            found["tilec"][1]()
+            sync()
+            want = by_sequences(q.float(), k.float(), v.float(), lengths, causal)
+            check(f"attention_varlen {case}", o, want, 3e-3)
+            if "flash2" in found:
+                check(f"attention_varlen {case}, flash2", found["flash2"][1](), want, 3e-3)
+            del want
+        work = 4.0 * heads * HD * sum(n * (n + 1) / 2 if causal else n * n for n in lengths)
+        record("attention_varlen", case, "TFLOP/s", {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()},
+               [name for name in found if name != "tilec"], work=work, kernels=kernels)
+        del q, k, v, o
+        empty_cache()
 
 
 def attention_backward():
@@ -1789,6 +1833,73 @@ def grouped():
         empty_cache()
 
 
+def moe():
+    """A layer of experts from the router's scores on, eight launches of examples/moe.tile and grouped_rows.tile: the best experts of each token, rows by
+    expert, gated products, products, sums by weight. Beside torch's sort and torch._grouped_mm; both sides are CUDA graphs, as many launches are short."""
+    for tokens, experts, TOP, K, inner in full(((4096, 8, 2, 4096, 14336), (4096, 64, 8, 2048, 1408), (512, 64, 8, 2048, 1408)), ((50, 4, 2, 64, 40),)):
+        case = f"bf16 {tokens} tokens, {TOP} of {experts} experts, {K} x {inner}"
+        case_begins("moe", case)
+        pairs, BLOCK = tokens * TOP, 256
+        x, logits = random("bf16", tokens, K), torch.randn(tokens, experts, device=D) + torch.randn(experts, device=D) / 2
+        gated, down = random("bf16", experts, 2 * inner, K).mul_(K**-0.5), random("bf16", experts, K, inner).mul_(inner**-0.5)
+        weights, chosen, counts, row_of, token_of, ends, blocks = (
+            torch.empty(n, device=D, dtype=T) for T, n in ((torch.float32, pairs), *((torch.int32, n) for n in (pairs, tilec.cdiv(pairs, BLOCK) * experts, pairs, pairs, experts, 1))))
+        plan = torch.empty(3 * (tilec.cdiv(pairs, 64) + experts), device=D, dtype=torch.int32)
+        rows, h, y, out = (torch.full((n, of), math.nan, device=D, dtype=torch.bfloat16) for n, of in ((pairs, K), (pairs, inner), (pairs, K), (tokens, K)))
+
+        def ours(BM, BN, STAGES, BN2, STAGES2):
+            k, rows_by = lambda name, **of: kernel("moe.tile", name, **of), lambda name, **of: kernel("grouped_rows.tile", name, BM=BM, **of)
+            calls = [k("route", EXPERTS=experts, TOP=TOP).bind(None, logits, weights, chosen, tokens),
+                     k("count_experts", EXPERTS=experts, BLOCK=BLOCK).bind(None, chosen, counts, pairs),
+                     k("place_pairs", EXPERTS=experts, TOP=TOP, BLOCK=BLOCK).bind(None, chosen, counts, row_of, token_of, ends, pairs),
+                     rows_by("plan_rows").bind(None, ends, plan, blocks, experts),
+                     k("gather_rows").bind(None, x, token_of, rows, pairs, K),
+                     rows_by("grouped_rows_gated", BN=BN, STAGES=STAGES).bind(None, rows, gated.view(-1, K), h, plan, blocks, inner),
+                     rows_by("grouped_rows", BN=BN2, STAGES=STAGES2).bind(None, h, down.view(-1, inner), y, plan, blocks, K),
+                     k("combine", TOP=TOP).bind(None, y, weights, row_of, out, tokens, K)]
+
+            def run():
+                for call in calls:
+                    call()
+            return graph_of(run)
+
+        def by_torch(adding):
+            best, expert = logits.topk(TOP)
+            of_row, order = expert.flatten().to(torch.uint8).sort()
+            share, token = best.softmax(-1).to(torch.bfloat16), order // TOP
+            until = torch.searchsorted(of_row, torch.arange(experts, device=D, dtype=torch.uint8), right=True, out_int32=True)
+            gate, up = by_experts(x[token], gated, until).chunk(2, 1)
+            r = by_experts(F.silu(gate) * up, down, until)
+            if adding:
+                return torch.zeros_like(x).index_add_(0, token, r * share.flatten()[order, None])
+            place = torch.empty_like(order)
+            place[order] = torch.arange(pairs, device=D)
+            return torch.bmm(share[:, None], r[place].view(tokens, TOP, K))[:, 0]
+        forms = {"index_add": lambda: by_torch(True), "bmm": lambda: by_torch(False)}
+        theirs = {**{name: (lambda fn=fn: graph_of(fn)) for name, fn in forms.items()}, "bmm, no graph": lambda: forms["bmm"]}
+        space = [(128, *first, *second) for first in ((128, 4), (128, 3), (64, 4)) for second in ((256, 3), (128, 4))] + [(64, 128, 4, 128, 4), (64, 128, 4, 256, 4)]
+        kernels, found = against("moe", case, {c: (lambda c=c: ours(*c)) for c in space}, {"torch": theirs}, brief=True)
+        if not SHARE:
+            for a in (rows, h, y, out):
+                a.fill_(math.nan)
+            found["tilec"][1]()
+            sync()
+            best, expert = logits.topk(TOP)
+            share, want = best.softmax(-1), torch.zeros(tokens, K, device=D)
+            for e in range(experts):
+                token, place = (expert == e).nonzero(as_tuple=True)
+                gate, up = (x[token].float() @ gated[e].float().T).chunk(2, 1)
+                want.index_add_(0, token, (F.silu(gate) * up) @ down[e].float().T * share[token, place, None])
+            check(f"moe {case}", out, want, 1e-2)
+            for name, fn in forms.items():
+                check(f"moe {case}, torch's {name}", fn(), want, 2e-2)
+        work = 6.0 * pairs * K * inner
+        record("moe", case, "TFLOP/s", {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()},
+               [name for name in found if name != "tilec"], work=work, kernels=kernels)
+        del x, gated, down, rows, h, y, out, found, ours, theirs
+        empty_cache()
+
+
 def products_in_company():
     """With a bias, an activation and a residual, beside the same kernel without them (bench/products.tile), and what torch takes."""
     M, N, K = full((4096, 11008, 4096), (128, 256, 128))
@@ -2123,6 +2234,48 @@ def linear_attention():
             want.append((q[:, t, :, None].float() * S).sum(1) * 0.125)
         check(f"linear_attention {case}", o[:, :len(want)], torch.stack(want, 1), 3e-3)
         alone("linear_attention", case, make[cfg], cfg, 2.0 * heads * T * (2 * 64 + 2 * 128), "TB/s")
+
+
+def selective_scan():
+    """Mamba's scan, beside Triton's twin; in bytes of x, dt, z, y, b and c, each once."""
+    N = full(16, 4)
+    for E, batch, channels, T in full((("bf16", 8, 4096, 4096), ("f32", 8, 4096, 2048), ("bf16", 1, 5120, 8192)), (("f32", 1, 3, 70), ("bf16", 2, 2, 40))):
+        case = f"{E} {batch} x {channels} channels, {T} steps, {N} states"
+        case_begins("selective_scan", case)
+        x, dt, z = (random(E, batch, channels, T) for _ in range(3))
+        b, c = (random(E, batch, N, T) for _ in range(2))
+        a, skip, state = -torch.randn(channels, N, device=D).exp(), torch.randn(channels, device=D), torch.zeros(batch, channels, N, device=D)
+        y, y2 = (torch.full_like(x, math.nan) for _ in range(2))
+
+        def ours(BLOCK, warps):
+            call = kernel("selective_scan.tile", "selective_scan", E=E, N=N, BLOCK=BLOCK, warps=warps).bind(
+                None, x, dt, z, a, b, c, skip, y, state, batch, channels, T)
+
+            def run():
+                state.zero_()
+                call()
+            return run
+
+        def theirs(BLOCK, warps):
+            def run():
+                state.zero_()
+                peers.selective_scan[(channels, batch)](x, dt, z, a, b, c, skip, y2, state, T, N, BLOCK, num_warps=warps)
+            return run
+        space = full([(32, 1), (64, 1), (64, 2), (128, 1), (128, 2), (128, 4), (256, 2), (256, 4), (512, 4)], [(32, 1), (64, 2)])
+        contest("selective_scan", case, x.element_size() * (4 * x.numel() + 2 * b.numel()), {s: lambda s=s: ours(*s) for s in space}, {s: lambda s=s: theirs(*s) for s in space})
+        if not SHARE:
+            h, want = torch.zeros(batch, channels, N, device=D), torch.empty(x.shape, device=D)
+            for t in range(T):
+                step, u = F.softplus(dt[:, :, t].float()), x[:, :, t].float()
+                h = h * (step[..., None] * a).exp() + (step * u)[..., None] * b[:, None, :, t].float()
+                want[:, :, t] = (h * c[:, None, :, t].float()).sum(2) + skip * u
+            want *= F.silu(z.float())
+            near = 2 * ROUNDING[E] if E != "f32" else 2e-5
+            for what, got, ref in [("y", y, want), *peer("y", y2, want), ("state", state, h)]:
+                check(f"selective_scan {case} {what}", got, ref, near)
+            del want
+        del x, dt, z, b, c, y, y2
+        empty_cache()
 
 
 def recurrence_of(x, z, b, c, dt, a, skip):

@@ -675,3 +675,28 @@ def ssd_outputs(x, c, z, scores, before, steps, sums, skip, y, T, heads, groups,
     out += tl.load(skip + h) * tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
     gate = tl.load(z + at, mask=inside, other=0.0).to(tl.float32)
     tl.store(y + at, (out * gate / (1 + tl.exp(-gate))).to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def selective_scan(x, dt, z, a, b, c, skip, y, state, T, N: tl.constexpr, BLOCK: tl.constexpr):
+    d, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    channel = batch * tl.num_programs(0) + d
+    n, l = tl.arange(0, N)[:, None], tl.arange(0, BLOCK)[None, :]
+    rate = tl.load(a + d * N + n) * 1.4426950408889634
+    by = tl.load(skip + d)
+    h = tl.load(state + channel * N + n)
+    for at in range(0, T, BLOCK):
+        t = at + l
+        inside = t < T
+        u = tl.load(x + channel * T + t, mask=inside, other=0.0).to(tl.float32)
+        raw = tl.load(dt + channel * T + t, mask=inside, other=0.0).to(tl.float32)
+        step = tl.where(inside, tl.where(raw > 20, raw, tl.log(1 + tl.exp(raw))), 0.0)
+        bs = tl.load(b + batch * N * T + n * T + t, mask=inside, other=0.0).to(tl.float32)
+        cs = tl.load(c + batch * N * T + n * T + t, mask=inside, other=0.0).to(tl.float32)
+        decay, gain = tl.associative_scan((tl.exp2(step * rate), step * u * bs), 1, after)
+        hs = decay * h + gain
+        out = tl.sum(hs * cs, 0, keep_dims=True) + by * u
+        gate = tl.load(z + channel * T + t, mask=inside, other=0.0).to(tl.float32)
+        tl.store(y + channel * T + t, (out * gate / (1 + tl.exp(-gate))).to(y.dtype.element_ty), mask=inside)
+        h = tl.sum(tl.where(l == BLOCK - 1, hs, 0.0), 1, keep_dims=True)
+    tl.store(state + channel * N + n, h)

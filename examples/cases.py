@@ -963,6 +963,46 @@ def moe(dev, rng, tokens, N, K, EXPERTS=8, TOP=2, BM=16, dtype="bf16", **defines
                       ("e", WIDE[dtype](e.numpy()), products(got, d) * share.reshape(pairs, 1), 2 * ROUNDING[dtype])], flops=2 * pairs * N * K, dtype=dtype)
 
 
+def moe_layer(dev, rng, tokens, K, inner, EXPERTS=8, TOP=2, BM=128, dtype="bf16", BLOCK=256, **defines):
+    """A layer of experts from the scores on, with the products of grouped_rows.tile."""
+    logits = rng.standard_normal((tokens, EXPERTS), np.float32)
+    logits[:, 0] += 3
+    logits[:, 1] = -9
+    pairs, dev = tokens * TOP, few(dev)
+    x, gate, down = (NARROW[dtype](rng.standard_normal(s, np.float32) / s[-1]**0.5) for s in ((tokens, K), (EXPERTS, 2 * inner, K), (EXPERTS, K, inner)))
+    X, G, W = (WIDE[dtype](v).astype(np.float64) for v in (x, gate, down))
+    i32 = lambda *s: poisoned(dev, s, "i32")
+    weights, chosen, counts = poisoned(dev, (tokens, TOP), "f32"), i32(tokens, TOP), i32(tilec.cdiv(pairs, BLOCK), EXPERTS)
+    row_of, token_of, ends, plan, blocks = i32(pairs), i32(pairs), i32(EXPERTS), i32(tilec.cdiv(pairs, BM) + EXPERTS, 3), i32(1)
+    rows, h, y, out = (poisoned(dev, s, dtype) for s in ((pairs, K), (pairs, inner), (pairs, K), (tokens, K)))
+    of, part, grid = dict(EXPERTS=EXPERTS, TOP=TOP), dict(EXPERTS=EXPERTS, BLOCK=BLOCK), tilec.cdiv(pairs, BM) + EXPERTS
+    load = lambda name, file="moe.tile", **m: kernel(dev, file, name, **m)
+    launch(load("route", **of), tilec.cdiv(tokens, 4), dev.array(logits), weights, chosen, tokens)
+    launch(load("count_experts", **part), tilec.cdiv(pairs, BLOCK), chosen, counts, pairs)
+    launch(load("place_pairs", TOP=TOP, **part), tilec.cdiv(pairs, BLOCK), chosen, counts, row_of, token_of, ends, pairs)
+    launch(load("plan_rows", "grouped_rows.tile", BM=BM), 1, ends, plan, blocks, EXPERTS)
+    launch(load("gather_rows", T=dtype), tilec.cdiv(pairs, 4), dev.array(x, dtype), token_of, rows, pairs, K)
+    first = load("grouped_rows_gated", "grouped_rows.tile", T=dtype, BM=BM, **defines)
+    call = launch(first, grid * tilec.cdiv(inner, int(first.settings()["BN"])), rows, dev.array(gate.reshape(-1, K), dtype), h, plan, blocks, inner)
+    second = load("grouped_rows", "grouped_rows.tile", T=dtype, BM=BM, **defines)
+    launch(second, grid * tilec.cdiv(K, int(second.settings()["BN"])), h, dev.array(down.reshape(-1, inner), dtype), y, plan, blocks, K)
+    launch(load("combine", T=dtype, TOP=TOP), (tokens, tilec.cdiv(K, 1024)), y, weights, row_of, out, tokens, K)
+    want_chosen = np.argsort(-logits, axis=1, kind="stable")[:, :TOP]
+    share, want, middle = softmax_reference(np.take_along_axis(logits, want_chosen, 1)), np.zeros((tokens, K)), np.empty((pairs, inner))
+    order = np.argsort(want_chosen.ravel(), kind="stable")
+    for row, pair in enumerate(order):
+        expert, token = want_chosen.ravel()[pair], pair // TOP
+        g, up = np.split(G[expert] @ X[token], 2)
+        middle[row] = g / (1 + np.exp(-g)) * up
+        want[token] += share.ravel()[pair] * (W[expert] @ middle[row])
+    place = np.empty(pairs, np.int32)
+    place[order] = np.arange(pairs)
+    return Run(call, [("row_of", row_of.numpy(), place, 0), ("token_of", token_of.numpy(), (order // TOP).astype(np.int32), 0),
+                      ("ends", ends.numpy(), np.cumsum(np.bincount(want_chosen.ravel(), minlength=EXPERTS)).astype(np.int32), 0),
+                      ("h", WIDE[dtype](h.numpy()), middle, 2 * ROUNDING[dtype]), ("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])],
+               flops=4 * pairs * inner * K, dtype=dtype)
+
+
 def matmul_grouped(dev, rng, sizes, programs=None, name="matmul_grouped", **defines):
     a, b = [given(rng, (m, k), "f16") for m, n, k in sizes], [given(rng, (k, n), "f16") for m, n, k in sizes]
     buffers = [(dev.array(x[0]), dev.array(y[0]), poisoned(dev, s[:2], "f16")) for x, y, s in zip(a, b, sizes)]
@@ -1193,6 +1233,8 @@ CASES = [
          [dict(queries=(1000, 77, 300), keys=(1500, 77, 200), D=D, DV=DV, lse=True, **more) for D, DV in ((96, 96), (192, 128), (256, 256)) for more in ({}, dict(CAUSAL=False), dict(WINDOW=200, CAP=20.0))]),
     Case("moe", moe, [dict(tokens=33, N=96, K=64), dict(tokens=5, N=40, K=72, TOP=1, dtype="f16"), dict(tokens=40, N=64, K=64, TOP=4, BM=32)],
          [dict(tokens=2048, N=1536, K=2048, EXPERTS=64, TOP=8, BM=64), dict(tokens=33, N=96, K=64)]),
+    Case("moe_layer", moe_layer, [dict(tokens=33, K=72, inner=40), dict(tokens=150, K=64, inner=136, EXPERTS=16, TOP=4, BM=64, BN=64, STAGES=2, dtype="f16")],
+         [dict(tokens=1000, K=1024, inner=512, EXPERTS=64, TOP=8), dict(tokens=33, K=72, inner=40)]),
     Case("matmul_grouped", matmul_grouped, [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72)), programs=3), dict(sizes=((16, 16, 16),), programs=2)],
          [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
     Case("grouped_boxes", lambda dev, rng, **s: matmul_grouped(dev, rng, name="grouped_boxes", **s), [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72), (20, 72, 0)), programs=3), dict(sizes=((16, 16, 16),), programs=2), dict(sizes=((200, 136, 264), (64, 64, 64)), BM=128, BN=64, programs=1)],

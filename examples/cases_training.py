@@ -83,20 +83,22 @@ def linear_attention(dev, rng, heads, T, values=64, DK=64, DV=64, delta=False, *
     return Run(call, [("o", o.numpy(), want, 2e-3), ("state", state.numpy(), S, 2e-3)], flops=8 * heads * T * DK * values)
 
 
-def selective_scan(dev, rng, batch, channels, T, N=16, **more):
-    x, dt, z = (rng.standard_normal((batch, channels, T), np.float32) for _ in range(3))
-    b, c = (rng.standard_normal((batch, N, T), np.float32) for _ in range(2))
+def selective_scan(dev, rng, batch, channels, T, N=16, dtype="f32", **more):
+    narrow, wide = cases.NARROW[dtype], cases.WIDE[dtype]
+    x, dt, z = (narrow(rng.standard_normal((batch, channels, T), np.float32)) for _ in range(3))
+    b, c = (narrow(rng.standard_normal((batch, N, T), np.float32)) for _ in range(2))
     a, skip = -np.exp(rng.standard_normal((channels, N), np.float32)), rng.standard_normal(channels, np.float32)
     first = rng.standard_normal((batch, channels, N), np.float32)
-    y, state = poisoned(dev, x.shape, "f32"), dev.array(first)
-    call = launch(kernel(dev, "selective_scan.tile", "selective_scan", N=N, **more),
-                  (channels, batch), *(dev.array(v) for v in (x, dt, z, a, b, c, skip)), y, state, batch, channels, T)
-    X, Z = x.astype(np.float64), z.astype(np.float64)
-    step, h, want = np.log1p(np.exp(dt.astype(np.float64))), first.astype(np.float64), np.empty(x.shape)
+    y, state = poisoned(dev, x.shape, dtype), dev.array(first)
+    call = launch(kernel(dev, "selective_scan.tile", "selective_scan", E=dtype, N=N, **more), (channels, batch), *(dev.array(v, dtype) for v in (x, dt, z)),
+                  dev.array(a), *(dev.array(v, dtype) for v in (b, c)), dev.array(skip), y, state, batch, channels, T)
+    X, dt, Z, b, c = (wide(v).astype(np.float64) for v in (x, dt, z, b, c))
+    step, h, want = np.log1p(np.exp(dt)), first.astype(np.float64), np.empty(x.shape)
     for t in range(T):
         h = np.exp(step[:, :, t, None] * a) * h + (step * X)[:, :, t, None] * b[:, None, :, t]
         want[:, :, t] = (h * c[:, None, :, t]).sum(2) + skip * X[:, :, t]
-    return Run(call, [("y", y.numpy(), want * Z / (1 + np.exp(-Z)), 2e-6), ("state", state.numpy(), h, 2e-6)], bytes=16 * x.size)
+    near = 2e-6 if dtype == "f32" else 2 * cases.ROUNDING[dtype]
+    return Run(call, [("y", wide(y.numpy()), want * Z / (1 + np.exp(-Z)), near), ("state", state.numpy(), h, 2e-6)], bytes=4 * x.nbytes)
 
 
 def mamba2(dev, rng, batch, heads, groups, T, P=64, N=128, C=256, gate=True, dtype="bf16", **more):
@@ -236,8 +238,8 @@ CASES = [
          [dict(heads=2, S=130, keys=200, D=128, group=2), dict(heads=2, S=520, D=128, group=4, causal=True, dtype="bf16"), dict(heads=4, S=2048, D=128), dict(heads=4, S=2048, causal=True)]),
     Case("linear_attention", linear_attention, grid(heads=(2,), T=(64, 150), delta=(False, True)) + [dict(heads=1, T=70, DK=32, DV=32, C=32, values=64, delta=True, warps=4)],
          grid(heads=(32,), T=(2000,), values=(64, 128), delta=(False, True))),
-    Case("selective_scan", selective_scan, [dict(batch=2, channels=3, T=100), dict(batch=1, channels=2, T=64, N=8), dict(batch=1, channels=2, T=1)],
-         [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8)]),
+    Case("selective_scan", selective_scan, [dict(batch=2, channels=3, T=100), dict(batch=1, channels=2, T=64, N=8), dict(batch=1, channels=2, T=1), dict(batch=2, channels=3, T=100, dtype="bf16"), dict(batch=1, channels=2, T=70, dtype="f16", BLOCK=32, warps=1)],
+         [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8), dict(batch=2, channels=1024, T=2000, dtype="bf16")]),
     Case("mamba2", mamba2, [dict(batch=2, heads=4, groups=2, T=150, P=16, N=32, C=64, BM=32), dict(batch=1, heads=2, groups=1, T=64, P=32, N=16, C=64, BM=64, gate=False, dtype="f16"),
                             dict(batch=1, heads=3, groups=3, T=1, P=16, N=16, C=32, BM=32)],
          [dict(batch=2, heads=24, groups=1, T=2048), dict(batch=1, heads=8, groups=2, T=1000, dtype="f16"), dict(batch=2, heads=8, groups=8, T=777, C=128, gate=False)]),
