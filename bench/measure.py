@@ -442,7 +442,8 @@ class Driver:
                     print(f"{group} against {name}: geometric mean of {len(found)} {mean:.4f}, least {least:.4f} ({row['section']} {row['case']})")
 
     def main(self):
-        wanted = list(dict.fromkeys(s for w in a.what or self.parts for s in self.parts.get(w, [w])))
+        parts = {} if a.out.endswith(".part") else self.parts        # what a process of a run is given are sections: some parts have the name of one
+        wanted = list(dict.fromkeys(s for w in a.what or parts for s in parts.get(w, [w])))
         if unknown := [s for s in wanted if s not in self.sections]:
             sys.exit(f"no section {', '.join(unknown)}; parts: {', '.join(self.parts)}; sections: {', '.join(self.sections)}")
         host = [s for s in wanted if s in self.host]

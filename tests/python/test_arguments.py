@@ -122,7 +122,7 @@ class Refused(unittest.TestCase):
         a = dev.empty((2, 4), "f32")
         self.refused(ValueError, ("shape (2, 4)", "shape (4,)"), a.write, np.zeros(4, f32))
         self.refused(ValueError, ("shape (2, 4)", "shape (8,)"), a.write, np.zeros(8, f32))
-        self.refused(TypeError, ("f32", "float64"), a.write, np.zeros((2, 4)))
+        self.refused(TypeError, ("f32", "f64"), a.write, np.zeros((2, 4)))
         self.refused(TypeError, ("bf16", "float32", "to_bits"), dev.array, np.zeros(4, f32), "bf16")
         self.refused(TypeError, ("f8e4m3", "float32", "to_bits"), dev.empty(4, "f8e4m3").write, np.zeros(4, f32))
         self.refused(TypeError, ("i8", "int64", "astype"), dev.array, np.arange(4), "i8")

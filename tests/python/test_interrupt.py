@@ -31,8 +31,9 @@ class Interrupt(unittest.TestCase):
         sender = threading.Thread(target=send)
         sender.start()
         try:
-            with self.assertRaises(error):
+            with self.assertRaises(error) as raised:
                 launch()
+            self.assertIn("still in the loop at case.tile:2", str(raised.exception.__cause__))
         finally:
             while sender.is_alive():
                 try:

@@ -118,6 +118,8 @@ class Load(unittest.TestCase):
             self.axpy.axpi
         with self.assertRaisesRegex(KeyError, "no kernel nothing_like; there are axpy"):
             self.axpy["nothing_like"]
+        with self.assertRaisesRegex(TypeError, "a path or a text, not both"):
+            tilec.Device("sim").program("case.tile", text=AXPY)
         with self.assertRaisesRegex(TypeError, "a path or a text"):
             tilec.load()
         with self.assertRaisesRegex(TypeError, "has no argument z"):

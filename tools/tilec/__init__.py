@@ -382,7 +382,7 @@ def _stored(a, dtype, what):
     if typed:
         if given != dtype and not (dtype in _BITS and a.dtype == DTYPES[dtype]):
             hint = f"; round it with to_bits(x, \"{dtype}\")" if dtype in _BITS and a.dtype.kind == "f" else "; convert it with astype"
-            raise TypeError(f"{what} is of {dtype}, got {a.dtype.name}{hint}")
+            raise TypeError(f"{what} is of {dtype}, got one of {given or a.dtype.name}{hint}")
         return np.ascontiguousarray(a).view(DTYPES[dtype]).reshape(a.shape)
     if dtype in _BITS:
         return to_bits(a, dtype)
@@ -439,9 +439,10 @@ class Device:
             lib.tilert_device_stats_reset(self._h, None)
         return {n: getattr(s, n) for n, _ in _Stats._fields_}
 
-    def _launches(self, function, *args):
+    def _launches(self, function, *args, error=None):
         """Call what launches on the simulator so that Ctrl-C, or whatever else a handler of a signal raises, stops the launch: handlers run
-        in the main thread between its instructions, so the launch is given to another one."""
+        in the main thread between its instructions, so the launch is given to another one. What the launch then says is the cause of what is
+        raised; error: the _Err where a function puts that whose result is a status."""
         if not self.is_sim or threading.current_thread() is not threading.main_thread():
             return function(*args)
         result, failure, done = [], [], threading.Event()
@@ -455,7 +456,7 @@ class Device:
         threading.Thread(target=work, daemon=True).start()
         try:
             done.wait()
-        except BaseException:
+        except BaseException as stopping:
             while not done.is_set():
                 try:
                     while not done.is_set():   # again and again: the kernel may still be compiling
@@ -463,6 +464,10 @@ class Device:
                         done.wait(0.05)
                 except BaseException:   # one more signal: the first is being obeyed
                     pass
+            if failure:
+                stopping.__cause__ = failure[0]
+            elif error and result[0]:
+                stopping.__cause__ = _error(error)
             raise
         if failure:
             raise failure[0]
@@ -789,7 +794,7 @@ class Graph:
         s = _p(self.dev._stream_of(stream) or None)
         self._ready()
         self._runs = True
-        _check(self.dev._launches(lib.tilert_graph_launch, self._x, s, C.byref(e)), e)
+        _check(self.dev._launches(lib.tilert_graph_launch, self._x, s, C.byref(e), error=e), e)
 
 
 class _Capture:
@@ -876,7 +881,7 @@ class Array:
 
     def write(self, a: Any) -> None:
         """Replace the contents by those of an array of the same shape and type (see Device.array)."""
-        a = _stored(a, self.dtype, f"this array of {self.dtype}")
+        a = _stored(a, self.dtype, "this array")
         if a.shape != self.shape:
             raise ValueError(f"write: an array of shape {self.shape} cannot take one of shape {a.shape}")
         self._copy(lib.tilert_buffer_write, a.ctypes.data, 0, a.nbytes)
@@ -1586,6 +1591,8 @@ class Program:
                  cache_dir: Optional[str] = None, tensors: str = "found") -> None:
         if tensors not in _TENSORS:
             raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
+        if path is not None and text is not None:
+            raise TypeError("a source is a path or a text, not both; a text's name is name=")
         self._fail = _failing(weakref.ref(self))
         self.dev, self.name, self._h, e = dev, name if path is None else os.fspath(path), _p(), _Err()
         o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir and os.fspath(cache_dir)), 0,
@@ -1659,7 +1666,7 @@ class Program:
         s = self.dev._stream_of(stream, launch.torch)
         of_grid, count = _GridFn(grid_of), C.c_size_t(len(start.args))
         status = self.dev._launches(lib.tilejit_tune, self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None),
-                                    of_grid if grid is not None else _GridFn(), None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e))
+                                    of_grid if grid is not None else _GridFn(), None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e), error=e)
         errors += kept.errors
         if isinstance(show, _Bar):
             show.end()
@@ -2014,9 +2021,9 @@ class Call(_Launcher):
         run = _RunFn(lambda _, stream, err: lib.tilert_launch_packed(packed, _p(stream), _p(err)))
         times = C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)
         if restore:
-            status = dev._launches(lib.tilert_bench, dev._h, None, kept.before, run, None, *times)
+            status = dev._launches(lib.tilert_bench, dev._h, None, kept.before, run, None, *times, error=e)
         else:
-            status = dev._launches(lib.tilert_bench_launch, packed, None, *times)
+            status = dev._launches(lib.tilert_bench_launch, packed, None, *times, error=e)
         if kept.errors:
             raise kept.errors[0]
         _check(status, e)
