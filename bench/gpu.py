@@ -17,7 +17,8 @@ live as long as the run, the driver's among them: most of a search's time is com
 no cache, for which its sections run in a process of their own, with a file of their own.
 
 Each section runs in a process of its own, which has a GPU to itself: where there are several, sections are spread over them, the longest
-first. Their rows come together in one file. A section that takes longer than --limit seconds is stopped, and what it was at is said.
+first. Their rows come together in one file. A section that takes longer than --limit seconds is stopped, and what it was at is said. --cases:
+a regular expression, by which sections that take a minute a case (flex, flex_backward) are run in parts.
 How: bench/measure.py.
 """
 import contextlib
@@ -39,7 +40,7 @@ import triton_peers as peers
 from whole_model import llama
 from decode_step import decode_step
 from prompt_step import prompt_step
-from measure import (against, alone, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
+from measure import (against, alone, asked_for, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
                      kernel, powers, ran, rate, record, REHEARSE, root, settle, SHARE, sync, times)
 
 PARTS = {
@@ -829,12 +830,19 @@ def flex_exact(q, k, v, mask, score):
     return lse, o, pairs
 
 
+FLEX_S = full(4096, 100)
+
+
+def flex_case(kind, HD):
+    return f"{kind} d{HD} s{FLEX_S}"
+
+
 class Flex:
     """A problem: its tensors, what our kernels are given, and torch's call of it (None in a rehearsal)."""
 
     def __init__(self, section, kind, HD):
-        S = full(4096, 100)
-        self.case = f"{kind} d{HD} s{S}"
+        S = FLEX_S
+        self.case = flex_case(kind, HD)
         case_begins(section, self.case)
         self.S, self.HD, (self.B, self.H) = S, HD, full((4, 2048 // HD), (1, 2))
         self.planes, self.scale, self.made = self.B * self.H, HD ** -0.5, {}
@@ -875,7 +883,7 @@ class Flex:
 def flex():
     """Forward, f16, 16,384 tokens, 2,048 hidden, masks and scores as functions; beside torch.compile's flex_attention. Work is what is seen."""
     for HD in full((128, 64), (64,)):
-        for kind in FLEX:
+        for kind in filter(lambda kind: asked_for(flex_case(kind, HD)), FLEX):
             x = Flex("flex", kind, HD)
             space = [(128, 128, 2, 8), (128, 128, 3, 8), (128, 64, 2, 8), (128, 64, 3, 8), (128, 64, 2, 4), (64, 64, 2, 4), (64, 128, 2, 4)]
             o, lse = torch.full_like(x.q, math.nan), torch.empty_like(x.lse)
@@ -899,7 +907,7 @@ def flex():
 def flex_backward():
     """dq, dk and dv of the same, by all kernels that it takes; scores are computed twice, and nothing is added up by atomics."""
     for HD in full((128, 64), (64,)):
-        for kind in ("causal", "window", "documents", "alibi", "soft_cap", "shared_keys"):
+        for kind in filter(lambda kind: asked_for(flex_case(kind, HD)), ("causal", "window", "documents", "alibi", "soft_cap", "shared_keys")):
             x = Flex("flex_backward", kind, HD)
             do, delta = random("f16", *x.q.shape), torch.empty_like(x.lse)
             grads = [torch.full_like(t, math.nan) for t in (x.q, x.k, x.v)]

@@ -11,6 +11,7 @@ import functools
 import itertools
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -38,6 +39,7 @@ a.add_argument("--rehearse", action="store_true")
 a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="processes that compile ahead; 0: none")
 a.add_argument("--limit", type=float, default=400, help="seconds for a section")
 a.add_argument("--as-kept", action="store_true", help="configurations are those that kept runs chose for a case, of either side; else they are searched for")
+a.add_argument("--cases", help="a regular expression: of sections that take a minute a case (flex, flex_backward) the cases that it finds")
 a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth candidate from the Ith on, and measure nothing
 a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
@@ -45,7 +47,7 @@ a = a.parse_args()
 stem = os.path.splitext(os.path.basename(script))[0]
 a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *[stem] * (stem != "gpu"), *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
-PASSED_ON = ["--rehearse"] * REHEARSE + ["--as-kept"] * a.as_kept        # to the processes of a run
+PASSED_ON = ["--rehearse"] * REHEARSE + ["--as-kept"] * a.as_kept + (["--cases", a.cases] if a.cases else [])      # to the processes of a run
 SHARE = [int(x) for x in a.share.split("/")] if a.share else None
 turn = itertools.count()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -335,6 +337,11 @@ def kernels_of(calls):
 
 
 # ---- rows ----
+
+def asked_for(case):
+    """Whether a section that may be run in parts is to measure this case."""
+    return not a.cases or re.search(a.cases, case) is not None
+
 
 def case_begins(section, case):
     """Called before a case is prepared: it is not, when time is up. Launches of the last one let go of their memory."""

@@ -50,16 +50,39 @@ equal(const Value *a, const Value *b)
   return is_op(a, OP_CAST) && is_op(b, OP_CAST) && a->type == b->type && equal(op_operand(a->def, 0), op_operand(b->def, 0));
 }
 
-/* a % b > 0 ? a / b + 1 : a / b, which is what the library's cdiv becomes. */
+/* What this division leaves, compared with 0 so. */
+static bool
+compares_rest(const Value *v, const char *pred, const Op *quotient)
+{
+  if (!is_op(v, OP_CMP) || strcmp(op_str(v->def, AT_PRED, ""), pred) != 0 || !is_int(op_operand(v->def, 1), 0))
+    return false;
+  const Value *rest = op_operand(v->def, 0);
+  return is_op(rest, OP_REM) && equal(op_operand(rest->def, 0), op_operand(quotient, 0)) &&
+         equal(op_operand(rest->def, 1), op_operand(quotient, 1));
+}
+
+/* (b > 0 ? a % b > 0 : a % b < 0), of which a known b leaves one. */
+static bool
+rounds_up(const Value *v, const Op *quotient)
+{
+  i64 b;
+  if (value_const_int(op_operand(quotient, 1), &b))
+    return compares_rest(v, b > 0 ? "gt" : "lt", quotient);
+  if (!is_op(v, OP_SELECT))
+    return false;
+  const Value *sign = op_operand(v->def, 0);
+  return is_op(sign, OP_CMP) && !strcmp(op_str(sign->def, AT_PRED, ""), "gt") && equal(op_operand(sign->def, 0), op_operand(quotient, 1)) &&
+         is_int(op_operand(sign->def, 1), 0) && compares_rest(op_operand(v->def, 1), "gt", quotient) &&
+         compares_rest(op_operand(v->def, 2), "lt", quotient);
+}
+
+/* rounds_up(a / b) ? a / b + 1 : a / b, which is what the library's cdiv becomes. */
 static bool
 put_cdiv(Terms *t, const Op *select)
 {
-  const Value *more = op_operand(select, 0), *up = op_operand(select, 1), *q = op_operand(select, 2);
-  if (!is_op(more, OP_CMP) || strcmp(op_str(more->def, AT_PRED, ""), "gt") != 0 || !is_op(q, OP_DIV) || !is_op(up, OP_ADD))
-    return false;
-  const Value *rest = op_operand(more->def, 0);
-  if (!is_int(op_operand(more->def, 1), 0) || !is_op(rest, OP_REM) || op_operand(up->def, 0) != q || !is_int(op_operand(up->def, 1), 1) ||
-      !equal(op_operand(rest->def, 0), op_operand(q->def, 0)) || !equal(op_operand(rest->def, 1), op_operand(q->def, 1)))
+  const Value *up = op_operand(select, 1), *q = op_operand(select, 2);
+  if (!is_op(q, OP_DIV) || !is_op(up, OP_ADD) || op_operand(up->def, 0) != q || !is_int(op_operand(up->def, 1), 1) ||
+      !rounds_up(op_operand(select, 0), q->def))
     return false;
   put_two(t, op_operand(q->def, 0), op_operand(q->def, 1), GRID_CDIV);
   return true;

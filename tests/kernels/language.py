@@ -766,21 +766,25 @@ def windows(dev, rng, n):
 
 
 def rounded_up(dev, rng, dtype):
-    """cdiv is the quotient rounded up, whatever the numbers: at the ends of a type, below zero, of constants and of tiles."""
+    """cdiv is the quotient rounded up, whatever the numbers: at the ends of a type, below zero, by constants and by numbers of a launch, of tiles."""
     number = tilec.DTYPES[dtype]
     info = np.iinfo(number)
-    text = """kernel f(a: *T, b: *T, q: *T, r: *T, n: i32, type T, const N = 64) {
+    text = """kernel f(a: *T, b: *T, q: *T, r: *T, s: *T, n: i32, type T, const N = 128, const DOWN = false) {
       let i = arange(0, N);
       store(q + i, cdiv(load(a + i, mask=i < n), load(b + i, mask=i < n, other=1)), mask=i < n);
-      for j in range(n) { store(r + j, cdiv(load(a + j), 64)); }
+      for j in range(n) {
+        store(r + j, cdiv(load(a + j), 64));
+        if DOWN { store(s + j, cdiv(load(a + j), -7)); }
+      }
     }"""
     ends = [info.max, info.max - 1, info.max - 63, info.min, info.min + 1, 0, 1, 2, 63, 64, 65, 100] + ([-1, -63, -64, -65] if info.min else [])
-    a, b = (np.array(v, number) for v in zip(*[(x, y) for x in ends for y in (1, 3, 64, info.max)]))
-    q, r = poisoned(dev, len(a), dtype), poisoned(dev, len(a), dtype)
-    call = launch(source(dev, text, T=dtype), 1, dev.array(a), dev.array(b), q, r, len(a))
+    by = [1, 3, 64, info.max] + ([-2, -3, -64, info.min] if info.min else [])
+    a, b = (np.array(v, number) for v in zip(*[(x, y) for x in ends for y in by]))
+    q, r, s = (poisoned(dev, len(a), dtype) for _ in range(3))
+    call = launch(source(dev, text, T=dtype, DOWN=str(info.min < 0).lower()), 1, dev.array(a), dev.array(b), q, r, s, len(a))
     up = lambda x, y: -(-int(x) // int(y))
-    return Run(call, [("q", q.numpy(), np.array([up(x, y) for x, y in zip(a, b)], number), 0),
-                      ("r", r.numpy(), np.array([up(x, 64) for x in a], number), 0)])
+    found = [("q", q.numpy(), np.array([up(x, y) for x, y in zip(a, b)], number), 0), ("r", r.numpy(), np.array([up(x, 64) for x in a], number), 0)]
+    return Run(call, found + [("s", s.numpy(), np.array([up(x, -7) for x in a], number), 0)] * bool(info.min))
 
 
 RANGES = """kernel f(x: *f32, out: *i64, lo: T, hi: T, up: T, type T, const STEP: i64 = 0, const FORM = "plain", const W = 64) warps(2) {

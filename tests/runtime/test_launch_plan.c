@@ -401,7 +401,7 @@ test_direct_grid(const char *grid)
 int
 main(void)
 {
-  static const char *const grids[] = {"1", "0", "$0", "$1,64,cdiv", "$0,1,cdiv;$1", "$0,64,cdiv;3;sm", "$1;$0,65536,cdiv", "$0,63,cdiv", "$0,63,+,64,/", "5;$0,$1,cdiv",
+  static const char *const grids[] = {"1", "0", "$0", "$1,64,cdiv", "$0,1,cdiv;$1", "$0,64,cdiv;3;sm", "$1;$0,65536,cdiv", "$0,63,cdiv", "$0,63,+,64,/", "5;$0,$1,cdiv", "$0,-3,cdiv", "$0,0,$1,-,cdiv",
                                       "70000;70000", "$0,0,cdiv", "$0,4611686018427387904,cdiv", "-1"};
   void *lib = dlopen("libcuda.so.1", RTLD_NOW);
   CHECK(lib);
