@@ -40,7 +40,7 @@ import triton_peers as peers
 from whole_model import llama
 from decode_step import decode_step
 from prompt_step import prompt_step
-from measure import (against, alone, asked_for, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
+from measure import (against, alone, asked_for, best, best_parts, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
                      kernel, powers, ran, rate, record, REHEARSE, root, settle, SHARE, sync, times)
 
 PARTS = {
@@ -904,6 +904,12 @@ def flex():
             empty_cache()
 
 
+FLEX_BACKWARD = {        # queries, keys, stages, warps
+    "flex_dq": ((128, 128, 2, 8), (128, 128, 3, 8), (128, 64, 3, 8), (128, 64, 3, 4), (64, 64, 2, 4), (64, 64, 3, 4)),
+    "flex_dkdv": ((32, 128, 4, 8), (64, 128, 2, 8), (64, 128, 3, 8), (128, 128, 2, 8), (128, 64, 2, 4), (64, 64, 2, 4), (32, 64, 3, 4)),
+}
+
+
 def flex_backward():
     """dq, dk and dv of the same, by all kernels that it takes; scores are computed twice, and nothing is added up by atomics."""
     for HD in full((128, 64), (64,)):
@@ -917,21 +923,24 @@ def flex_backward():
                 y = x.theirs(*leaves)()
                 fn = lambda: torch.autograd.grad(y, leaves, do, retain_graph=True)
 
-            def by(c):
+            sides = (x.q, x.k, x.v, do, x.lse, delta)
+            first = lambda: kernel("attention_backward.tile", "attention_delta", D=HD).bind(None, x.o, do, delta, x.planes, x.S)
+
+            def by(name, results):
+                by_keys = name == "flex_dkdv"
+                return {c: lambda c=c: x.kernel(name, *c).bind(None, *sides, *results, *x.lists(*c[:2], by_keys), x.planes, x.S, x.H, x.scale, x.data, None)
+                        for c in FLEX_BACKWARD[name]}
+
+            def whole(c):
                 def make():
-                    (BM, BN, stages, warps), (queries, keys, deep, more) = c
-                    sides = (x.q, x.k, x.v, do, x.lse, delta)
-                    first = kernel("attention_backward.tile", "attention_delta", D=HD).bind(None, x.o, do, delta, x.planes, x.S)
-                    dq = x.kernel("flex_dq", BM, BN, stages, warps).bind(None, *sides, grads[0], *x.lists(BM, BN), x.planes, x.S, x.H, x.scale, x.data, None)
-                    dkdv = x.kernel("flex_dkdv", queries, keys, deep, more).bind(
-                        None, *sides, *grads[1:], *x.lists(queries, keys, True), x.planes, x.S, x.H, x.scale, x.data, None)
-                    return lambda: [f() for f in (first, dkdv, dq)]
+                    calls = first(), parts[1][c[1]](), parts[0][c[0]]()
+                    return lambda: [f() for f in calls]
                 return make
 
-            last = [(32, 128, 4, 8), (64, 128, 3, 8), (64, 64, 2, 4)]
-            space = {c: by(c) for c in [((128, 128, 2, 8), d) for d in last] + [((64, 64, 3, 4), last[0]), ((64, 128, 2, 4), last[0])]}
-            _, choice = best(space.items())
-            call, kernels = ran(space[choice])
+            first()()                                                       # delta, by which the others are measured
+            parts = by("flex_dq", grads[:1]), by("flex_dkdv", grads[1:])
+            choice = best_parts(parts, whole)
+            call, kernels = ran(whole(choice))
             to, *tt = settle(lambda: call, *([lambda: fn] if fn else []))
             call()
             for name, t, ref in zip(("dq", "dk", "dv"), grads, fn() if fn else flex_grads(x, do, leaves)):

@@ -151,6 +151,14 @@ def best(candidates):
     return next((t[:2] for t in timed(candidates)), (math.inf, None))
 
 
+def best_parts(parts, whole):
+    """The label of the fastest configuration of some launches that follow one another: a tuple, of one for each. parts: a dict of label: make for
+    each launch, which are measured by themselves. whole: of such a tuple, what makes all; configurations that were kept are those of wholes."""
+    if a.as_kept:
+        return best((c, whole(c)) for c in itertools.product(*parts))[1]
+    return tuple(best(part.items())[1] for part in parts)
+
+
 def best_hot(candidates, peer, finalists=6):
     """As best, but the fastest few are measured again in turns with the peer: kernels that keep the chip at its power limit are not
     ranked as on a cool one."""
