@@ -140,24 +140,34 @@ buffer_alloc(const Value *buffer)
   return buffer ? buffer->def : NULL;
 }
 
-/* The row that a store goes to one buffer of, or the one buffer that there is. Not as buffer_whole, through buffers of other programs:
- * stmatrix, by which other threads store than by vectors, does not reach those. */
+/* The shared_alloc of whose memory, or of one of whose row, this is all, seen in whatever way; or NULL. Not of another program's: stmatrix, by which
+ * other threads store than by vectors, does not reach that. */
 static const Op *
-stored_row(const Op *store)
+all_of(const Value *buffer)
 {
-  const Value *b = store->code == OP_SHARED_STORE ? OPERAND(store, SHARED_STORE, b) : NULL;
-  const Op *def = b ? b->def : NULL;
-  return def && def->code == OP_SHARED_INDEX ? OPERAND(def, SHARED_INDEX, b)->def : def;
+  while (op_is(buffer, OP_SHARED_INDEX) || op_is(buffer, OP_SHARED_CAST) || op_is(buffer, OP_SHARED_PERMUTE) || op_is(buffer, OP_SHARED_RESHAPE))
+    buffer = op_buffer(buffer->def);
+  return op_is(buffer, OP_SHARED_ALLOC) ? buffer->def : NULL;
+}
+
+/* Slices of one type begin at multiples of their extents: two of a buffer are the same places or have none in common. */
+static const Value *
+uncut(const Value *buffer)
+{
+  return op_is(buffer, OP_SHARED_SLICE) ? op_buffer(buffer->def) : buffer;
 }
 
 bool
 stores_keep_threads(const Op *a, const Op *b)
 {
-  const Op *row = stored_row(a);
-  if (!row || row->code != OP_SHARED_ALLOC || stored_row(b) != row)
+  if (a->code != OP_SHARED_STORE || b->code != OP_SHARED_STORE)
     return false;
+  const Value *x = OPERAND(a, SHARED_STORE, b), *y = OPERAND(b, SHARED_STORE, b);
   const Type *tile = OPERAND(a, SHARED_STORE, x)->type;
-  return tile->layout && tile == OPERAND(b, SHARED_STORE, x)->type;
+  if (!tile->layout || tile != OPERAND(b, SHARED_STORE, x)->type || x->type != y->type || uncut(x)->type != uncut(y)->type)
+    return false;
+  const Op *memory = all_of(uncut(x));                 /* a buffer's type says where in it an element lies */
+  return memory && memory == all_of(uncut(y));
 }
 
 bool

@@ -15,7 +15,7 @@
  *
  *   what reads a buffer (ops.def)    needs a barrier against WROTE and LANDED of memory that overlaps
  *   what writes one                  against READS, WROTE and LANDED; not against WROTE where stores give each of its bytes to one thread,
- *                                    the same one (stores_keep_threads)
+ *                                    the same one, also slices of one size (stores_keep_threads)
  *   what arrives or waits at one     as if it read it: behind its initialisation, which is one thread's, and nobody else writes there
  *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
