@@ -506,8 +506,8 @@ bool op_uses_shared(const Op *op);                                   /* takes or
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and
  * no control flow. */
 bool op_lets_reads_pass(const Op *op);
-/* Two stores to one buffer or to buffers of one row, whole or to slices of one size, whose tiles have one layout: what both write, one thread writes, in
- * order. */
+/* Two stores to one buffer or to buffers of one row, whole or to slices of one size, whose tiles have one layout: what both write, one
+ * thread writes, in order. */
 bool stores_keep_threads(const Op *a, const Op *b);
 bool buffer_in_panels(const Value *buffer);                          /* an op reaches it, or a view of it, through the async proxy */
 /* Where the buffer, or row, that a shared_alloc makes may begin: SHARED_ALIGN, or more if its panels' swizzle needs that. */

@@ -140,12 +140,13 @@ buffer_alloc(const Value *buffer)
   return buffer ? buffer->def : NULL;
 }
 
-/* The shared_alloc of whose memory, or of one of whose row, this is all, seen in whatever way; or NULL. Not of another program's: stmatrix, by which
- * other threads store than by vectors, does not reach that. */
+/* The shared_alloc of whose memory, or of one of whose row, this is all, seen in whatever way; or NULL. Not of another program's:
+ * stmatrix, by which other threads store than by vectors, does not reach that. */
 static const Op *
 all_of(const Value *buffer)
 {
-  while (op_is(buffer, OP_SHARED_INDEX) || op_is(buffer, OP_SHARED_CAST) || op_is(buffer, OP_SHARED_PERMUTE) || op_is(buffer, OP_SHARED_RESHAPE))
+  while (op_is(buffer, OP_SHARED_INDEX) || op_is(buffer, OP_SHARED_CAST) || op_is(buffer, OP_SHARED_PERMUTE) ||
+         op_is(buffer, OP_SHARED_RESHAPE))
     buffer = op_buffer(buffer->def);
   return op_is(buffer, OP_SHARED_ALLOC) ? buffer->def : NULL;
 }
